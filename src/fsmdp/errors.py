@@ -1,0 +1,21 @@
+"""What fsmdp raises: every message says where, what was expected, what was found, what to do."""
+
+
+class FsmdpError(Exception):
+    """Base of every error that fsmdp raises on purpose."""
+
+
+class ModelError(FsmdpError, ValueError):
+    """A model, table, basis, structure or model file that does not make sense."""
+
+
+class PolicyError(FsmdpError, ValueError):
+    """A policy that cannot be followed: an unknown name, or an action the model does not have."""
+
+
+class SizeError(FsmdpError):
+    """A model too large for a method that enumerates; the message gives the size and the limit."""
+
+
+class WidthError(SizeError):
+    """A network too wide to eliminate within the limit."""

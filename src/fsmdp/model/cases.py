@@ -1,0 +1,191 @@
+"""Cases: a local function of (state, action), told apart only where actions differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar
+
+from numpy.typing import ArrayLike
+
+from fsmdp.errors import ModelError
+from fsmdp.model.tables import Floats, read_only_array
+
+Item = TypeVar("Item")
+Other = TypeVar("Other")
+
+
+class _Any:
+    """Every action that no other case names."""
+
+    def __repr__(self) -> str:
+        return "ANY"
+
+
+ANY: Final = _Any()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What holds under a group of actions: parents of the group's own and their table.
+
+    Axes of the table: `parents` (current values), `drawn` (values drawn earlier in this step),
+    then the child or children. `actions` is a list of names, or ANY for those no other case names.
+    """
+
+    actions: tuple[str, ...] | _Any
+    parents: tuple[str, ...]
+    table: Floats
+    drawn: tuple[str, ...]
+
+    def __init__(
+        self,
+        actions: Sequence[str] | _Any,
+        parents: Sequence[str] = (),
+        table: ArrayLike = (),
+        drawn: Sequence[str] = (),
+    ) -> None:
+        if isinstance(actions, str):
+            actions = (actions,)
+        object.__setattr__(self, "actions", actions if isinstance(actions, _Any) else tuple(actions))
+        object.__setattr__(self, "parents", _names(parents))
+        object.__setattr__(self, "drawn", _names(drawn))
+        object.__setattr__(self, "table", read_only_array(table, f"table of {self.label}"))
+
+    @property
+    def label(self) -> str:
+        """How error messages name this group of actions."""
+        if isinstance(self.actions, _Any):
+            return "action group ANY"
+        shown = ", ".join(map(str, self.actions[:3])) + (", ..." if len(self.actions) > 3 else "")
+        return f"action group [{shown}]"
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cases(Generic[Item]):
+    """One item per action group; group 0 holds every action not listed in `exceptions`.
+
+    Storing exceptions only keeps a model with many actions small: a machine of a ring of 1,000
+    differs under one action out of 1,001.
+    """
+
+    groups: tuple[Item, ...]
+    exceptions: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kept = {action: group for action, group in sorted(self.exceptions.items()) if group != 0}
+        object.__setattr__(self, "exceptions", MappingProxyType(kept))
+
+    def group(self, action: int) -> int:
+        """Group of an action, by position."""
+        return self.exceptions.get(action, 0)
+
+    def at(self, action: int) -> Item:
+        """Item that holds under an action."""
+        return self.groups[self.group(action)]
+
+    def map(self, function: Callable[[Item], Other]) -> Cases[Other]:
+        """The same groups with every item replaced."""
+        return Cases(tuple(map(function, self.groups)), self.exceptions)
+
+    def merge_equal(self, key: Callable[[Item], Hashable]) -> Cases[Item]:
+        """Groups whose items have equal keys become one."""
+        first: dict[Hashable, int] = {}
+        renamed = [first.setdefault(key(item), len(first)) for item in self.groups]
+        kept = dict(zip(reversed(renamed), reversed(self.groups), strict=True))
+        return Cases(
+            tuple(kept[group] for group in range(len(first))),
+            {action: renamed[group] for action, group in self.exceptions.items()},
+        )
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+def common_groups(parts: Sequence[Cases[Item]]) -> Cases[tuple[Item, ...]]:
+    """The coarsest groups on which each of several Cases is constant, with their items.
+
+    Cost: the number of exceptions, not of actions.
+    """
+    distinct: dict[tuple[int, ...], int] = {(0,) * len(parts): 0}
+    exceptions = {}
+    for action in sorted({action for part in parts for action in part.exceptions}):
+        combination = tuple(part.group(action) for part in parts)
+        exceptions[action] = distinct.setdefault(combination, len(distinct))
+    return Cases(
+        tuple(
+            tuple(part.groups[group] for part, group in zip(parts, combination, strict=True))
+            for combination in distinct
+        ),
+        exceptions,
+    )
+
+
+def partition(
+    cases: Sequence[Case], action_positions: Mapping[str, int], where: str
+) -> Cases[Case]:
+    """Action groups from cases as a user writes them: every action in exactly one."""
+    if not cases:
+        raise ModelError(f"{where}: expected at least one case, found none; add Case(ANY, ...).")
+    group_of_action: dict[int, int] = {}
+    rest: int | None = None
+    for group, case in enumerate(cases):
+        if isinstance(case.actions, _Any):
+            if rest is not None:
+                raise ModelError(
+                    f"{where}: two cases are for ANY action; expected at most one, join them."
+                )
+            rest = group
+            continue
+        for name in case.actions:
+            if name not in action_positions:
+                raise ModelError(
+                    f"{where}, {case.label}: unknown action {name!r}; expected one of "
+                    f"{_some(list(action_positions))}."
+                )
+            action = action_positions[name]
+            if action in group_of_action:
+                raise ModelError(
+                    f"{where}: action {name!r} is in two groups; expected each action in exactly "
+                    "one, remove it from one of them."
+                )
+            group_of_action[action] = group
+    missing = len(action_positions) - len(group_of_action)
+    if rest is None and missing:
+        names = [name for name, at in action_positions.items() if at not in group_of_action]
+        raise ModelError(
+            f"{where}: {_some(names)} in no group; expected every action in exactly one, "
+            "add a case for it or one for ANY."
+        )
+    return _with_largest_group_first(cases, group_of_action, rest, missing)
+
+
+def _with_largest_group_first(
+    cases: Sequence[Case], group_of_action: Mapping[int, int], rest: int | None, missing: int
+) -> Cases[Case]:
+    members = [0] * len(cases)
+    for group in group_of_action.values():
+        members[group] += 1
+    if rest is not None:
+        # The actions nobody names are not listed anywhere, so their group must be the default.
+        members[rest] = max(missing, len(group_of_action) + 1) if missing else 0
+    default = max(range(len(cases)), key=lambda group: (members[group], -group))
+    used = [default, *(g for g in range(len(cases)) if members[g] and g != default)]
+    renumbered = {group: position for position, group in enumerate(used)}
+    return Cases(
+        tuple(cases[group] for group in used),
+        {action: renumbered[group] for action, group in group_of_action.items()},
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:4])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > 4 else "")
