@@ -93,6 +93,10 @@ class Cases(Generic[Item]):
         """The same groups with every item replaced."""
         return Cases(tuple(map(function, self.groups)), self.exceptions)
 
+    def map_with_group(self) -> Cases[tuple[int, Item]]:
+        """The same groups, each item with the number of its group."""
+        return Cases(tuple(enumerate(self.groups)), self.exceptions)
+
     def merge_equal(self, key: Callable[[Item], Hashable]) -> Cases[Item]:
         """Groups whose items have equal keys become one."""
         first: dict[Hashable, int] = {}

@@ -1,0 +1,6 @@
+"""fsmdp: planning and provably efficient learning in factored-state MDPs."""
+
+import lazy_loader
+
+# The names and where they come from stand in __init__.pyi; each is imported when first used.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

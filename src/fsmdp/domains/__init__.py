@@ -1,0 +1,5 @@
+"""Domains: families of models, each there for a property of its own."""
+
+from fsmdp.domains.sysadmin import sysadmin
+
+__all__ = ["sysadmin"]

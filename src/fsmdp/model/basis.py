@@ -1,0 +1,147 @@
+"""Bases: the local functions whose weighted sum stands for a value function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fsmdp.errors import ModelError, SizeError
+from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name, table_size
+
+if TYPE_CHECKING:
+    from fsmdp.model.mdp import FactoredMDP
+
+LARGEST_BASIS = 2**26
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Tables h_0, h_1, ..., with h_0 = 1 always there and first."""
+
+    tables: tuple[Table, ...]
+
+    def __init__(self, tables: Sequence[Table] = ()) -> None:
+        constant = bound_table((), np.ones(()))
+        others = [table for table in tables if not _is_one(table)]
+        object.__setattr__(self, "tables", (constant, *others))
+
+    @classmethod
+    def singles(cls, model: FactoredMDP) -> Basis:
+        """The constant, and an indicator for each non-zero value of each variable."""
+        return cls._of_indicators(model.variables, [(p,) for p in range(len(model.variables))])
+
+    @classmethod
+    def pairs(cls, model: FactoredMDP) -> Basis:
+        """Singles, and the products of each variable with each of its parents."""
+        singles = [(position,) for position in range(len(model.variables))]
+        pairs = sorted(
+            {
+                (min(child, parent), max(child, parent))
+                for child in range(len(model.variables))
+                for parent in model.parents(child)
+                if parent != child
+            }
+        )
+        return cls._of_indicators(model.variables, [*singles, *pairs])
+
+    @classmethod
+    def blocks(cls, model: FactoredMDP, scopes: Sequence[Sequence[str | int | Variable]]) -> Basis:
+        """Every function of each scope: the constant, and indicators of all assignments but one.
+
+        The indicator of the all-zero assignment is the constant less the others, so it is left
+        out: the span is the same and no function is represented twice.
+        """
+        positions = positions_by_name(model.variables)
+        tables: list[Table] = []
+        found = [tuple(sorted(find_positions(s, positions, f"block {list(s)}"))) for s in scopes]
+        _refuse_if_huge([table_size(model.variables[p].size for p in scope) for scope in found])
+        for scope in dict.fromkeys(found):
+            sizes = tuple(model.variables[position].size for position in scope)
+            tables += [
+                _indicator(scope, sizes, assignment)
+                for assignment in product(*map(range, sizes))
+                if any(assignment)
+            ]
+        return cls(tables)
+
+    @classmethod
+    def _of_indicators(cls, variables: Sequence[Variable], scopes: Sequence[Scope]) -> Basis:
+        """Indicators of the assignments with no zero; with smaller scopes they span the rest."""
+        sizes = [tuple(variables[position].size for position in scope) for scope in scopes]
+        _refuse_if_huge([table_size(shape) for shape in sizes])
+        return cls(
+            [
+                _indicator(scope, shape, assignment)
+                for scope, shape in zip(scopes, sizes, strict=True)
+                for assignment in product(*(range(1, size) for size in shape))
+            ]
+        )
+
+    def bind(self, variables: Sequence[Variable]) -> Basis:
+        """The same basis with every scope as sorted positions, shapes checked."""
+        if all(_is_bound(table, variables) for table in self.tables):
+            return self
+        return Basis([table.bind(variables) for table in self.tables[1:]])
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Scope of each function; the basis must be bound."""
+        return tuple(table.scope for table in self.tables)
+
+    def evaluate(self, state: Sequence[int]) -> Floats:
+        """h_j(state) for every j."""
+        return np.array([table.value(state) for table in self.tables])
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.tables)
+
+    def __repr__(self) -> str:
+        largest = max(table.values.ndim for table in self.tables)
+        return f"Basis({len(self)} functions, scopes of up to {largest} variables)"
+
+
+def _is_one(table: Table) -> bool:
+    return bool((table.values == 1.0).all())
+
+
+def _is_bound(table: Table, variables: Sequence[Variable]) -> bool:
+    scope = table.scope
+    return (
+        all(type(position) is int for position in scope)
+        and all(low < high for low, high in zip(scope, scope[1:], strict=False))
+        and all(0 <= position < len(variables) for position in scope)
+        and table.values.shape == tuple(variables[position].size for position in scope)
+    )
+
+
+def _indicator(scope: Scope, sizes: Sequence[int], assignment: Sequence[int]) -> Table:
+    values = np.zeros(sizes)
+    values[tuple(assignment)] = 1.0
+    return bound_table(scope, values)
+
+
+def _refuse_if_huge(sizes: Sequence[int]) -> None:
+    entries = sum(size * size for size in sizes)
+    if entries > LARGEST_BASIS:
+        raise SizeError(
+            f"a basis of indicators would hold {entries} numbers (limit {LARGEST_BASIS}); the "
+            f"largest scope has {max(sizes)} assignments: use smaller scopes or your own tables."
+        )
+
+
+def check_basis(basis: object) -> Basis:
+    """Refuse anything that is not a Basis, naming the ready-made ones."""
+    if isinstance(basis, Basis):
+        return basis
+    raise ModelError(
+        f"expected a Basis, found {type(basis).__name__}; use Basis.singles(model), "
+        "Basis.pairs(model), Basis.blocks(model, scopes) or Basis([Table(...), ...])."
+    )

@@ -1,0 +1,244 @@
+"""Conditionals: how next values are drawn, and the dynamics they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.model.cases import Case, Cases, common_groups, partition
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
+
+ROW_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """How one variable or latent, or several jointly, is drawn in each group of actions."""
+
+    children: tuple[str, ...]
+    cases: tuple[Case, ...]
+
+    def __init__(self, children: str | Sequence[str], cases: Sequence[Case]) -> None:
+        names = (children,) if isinstance(children, str) else tuple(children)
+        object.__setattr__(self, "children", names)
+        object.__setattr__(self, "cases", (cases,) if isinstance(cases, Case) else tuple(cases))
+
+    @property
+    def label(self) -> str:
+        """How error messages name this conditional."""
+        return "conditional of " + ", ".join(repr(name) for name in self.children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """P(children | parents, drawn) with names resolved to positions.
+
+    `parents` are positions of current values, sorted. `drawn` and the children are positions
+    among all that is drawn in a step: next values first (same positions), then latents.
+    """
+
+    parents: Scope
+    drawn: Scope
+    table: Floats  # (*parent sizes, *drawn sizes, *children sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mechanism:
+    """A conditional with names resolved: what is drawn, and the kernel of each action group."""
+
+    children: tuple[int, ...]
+    cases: Cases[Kernel]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ancestry:
+    """The mechanisms, each with its kernel in one action group, that some next values need."""
+
+    mechanisms: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+    groups: tuple[int, ...]
+
+    @property
+    def parent_scope(self) -> Scope:
+        """Every current variable that one of the kernels looks at."""
+        return tuple(sorted({parent for kernel in self.kernels for parent in kernel.parents}))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dynamics:
+    """All mechanisms in the order in which they are drawn."""
+
+    mechanisms: tuple[Mechanism, ...]
+    drawn_sizes: tuple[int, ...]  # next values, then latents
+    drawn_by: tuple[int, ...]  # mechanism that draws each of them
+
+    def ancestry(self, scope: Scope) -> Cases[Ancestry]:
+        """What has to be drawn to know the next values of a scope, by action group.
+
+        Only ancestors of the scope are touched, and actions that agree on all of them share a
+        group. Cost: ancestors times the actions that are exceptions in one of them.
+        """
+        if not scope:
+            return Cases((Ancestry((), (), ()),))
+        possible = sorted(self._reachable(scope))
+        together = common_groups(
+            [self.mechanisms[index].cases.map_with_group() for index in possible]
+        )
+        chosen = together.map(lambda items: dict(zip(possible, items, strict=True)))
+        return chosen.map(lambda kernels: self._needed(scope, kernels)).merge_equal(
+            lambda ancestry: (ancestry.mechanisms, ancestry.groups)
+        )
+
+    def _reachable(self, scope: Scope) -> set[int]:
+        seen: set[int] = set()
+        waiting = [self.drawn_by[position] for position in scope]
+        while waiting:
+            index = waiting.pop()
+            if index not in seen:
+                seen.add(index)
+                kernels = self.mechanisms[index].cases
+                waiting += [self.drawn_by[d] for kernel in kernels for d in kernel.drawn]
+        return seen
+
+    def _needed(self, scope: Scope, kernels: Mapping[int, tuple[int, Kernel]]) -> Ancestry:
+        seen: set[int] = set()
+        waiting = [self.drawn_by[position] for position in scope]
+        while waiting:
+            index = waiting.pop()
+            if index not in seen:
+                seen.add(index)
+                waiting += [self.drawn_by[drawn] for drawn in kernels[index][1].drawn]
+        order = tuple(sorted(seen))
+        return Ancestry(
+            order,
+            tuple(kernels[index][1] for index in order),
+            tuple(kernels[index][0] for index in order),
+        )
+
+
+def resolve_dynamics(
+    conditionals: Sequence[Conditional],
+    variables: Sequence[Variable],
+    latents: Sequence[Variable],
+    action_positions: Mapping[str, int],
+) -> Dynamics:
+    """Names to positions, with every check that a set of conditionals must pass."""
+    current = positions_by_name(variables)
+    everything = (*variables, *latents)
+    drawable = positions_by_name(everything)
+    drawn_by: dict[int, int] = {}
+    mechanisms = []
+    for index, conditional in enumerate(conditionals):
+        where = conditional.label
+        if not conditional.children:
+            raise ModelError(
+                f"conditional number {index}: it draws nothing; expected at least one child, "
+                "name it or remove the conditional."
+            )
+        children = find_positions(conditional.children, drawable, where)
+        for child in children:
+            if child in drawn_by:
+                raise ModelError(
+                    f"{where}: {everything[child].name!r} is drawn a second time; expected one "
+                    "conditional for each variable, remove or join one of them."
+                )
+        cases = partition(conditional.cases, action_positions, where)
+        mechanisms.append(
+            Mechanism(
+                children,
+                cases.map(
+                    lambda case, children=children, where=where: _resolve_kernel(  # type: ignore[misc]
+                        case, children, where, current, drawable, drawn_by, everything
+                    )
+                ),
+            )
+        )
+        drawn_by.update(dict.fromkeys(children, index))
+    missing = [everything[p].name for p in range(len(everything)) if p not in drawn_by]
+    if missing:
+        shown = ", ".join(repr(name) for name in missing[:4])
+        raise ModelError(
+            f"no conditional draws {shown}{', ...' if len(missing) > 4 else ''}; expected one for "
+            f"each of the {len(everything)} variables and latents, add it."
+        )
+    return Dynamics(
+        tuple(mechanisms),
+        tuple(variable.size for variable in everything),
+        tuple(drawn_by[position] for position in range(len(everything))),
+    )
+
+
+def _resolve_kernel(
+    case: Case,
+    children: tuple[int, ...],
+    where: str,
+    current: Mapping[str, int],
+    drawable: Mapping[str, int],
+    drawn_by: Mapping[int, int],
+    everything: Sequence[Variable],
+) -> Kernel:
+    where = f"{where}, {case.label}"
+    parents = find_positions(case.parents, current, f"{where}, parents")
+    drawn = find_positions(case.drawn, drawable, f"{where}, drawn")
+    for position in drawn:
+        if position not in drawn_by:
+            raise ModelError(
+                f"{where}: uses the value of {everything[position].name!r} drawn in this step, "
+                "which is not drawn yet; expected it among the conditionals before this one, "
+                "move its conditional up."
+            )
+    expected = tuple(everything[p].size for p in (*parents, *drawn, *children))
+    if case.table.shape != expected:
+        raise ModelError(
+            f"{where}: expected a table of shape {expected} (axes: parents "
+            f"{list(case.parents)}, drawn {list(case.drawn)}, then the children), found "
+            f"{case.table.shape}; reshape it."
+        )
+    _check_rows(case, len(parents) + len(drawn), where)
+    return _with_sorted_axes(parents, drawn, case.table)
+
+
+def _check_rows(case: Case, row_axes: int, where: str) -> None:
+    rows = case.table.reshape(*case.table.shape[:row_axes], -1)
+    names = [*case.parents, *case.drawn]
+    low = rows.min(axis=-1)
+    if low.min() < 0:
+        row = np.unravel_index(int(low.argmin()), low.shape) if low.shape else ()
+        raise ModelError(
+            f"{where}, {_row_text(names, row)}: a probability is {low.min():.6g}, expected at "
+            "least 0; correct the entry."
+        )
+    sums = rows.sum(axis=-1)
+    error = np.abs(sums - 1)
+    if error.max() > ROW_TOLERANCE:
+        row = np.unravel_index(int(error.argmax()), error.shape) if error.shape else ()
+        raise ModelError(
+            f"{where}, {_row_text(names, row)}: probabilities sum to {float(sums[row]):.10g}, "
+            "expected 1; normalise the row."
+        )
+
+
+def _row_text(names: Sequence[str], row: Sequence[int]) -> str:
+    if not names:
+        return "no parents"
+    inside = ", ".join(f"{name}={int(value)}" for name, value in zip(names, row, strict=True))
+    return f"parents ({inside})"
+
+
+def _with_sorted_axes(parents: tuple[int, ...], drawn: tuple[int, ...], table: Floats) -> Kernel:
+    parent_axes = sorted(range(len(parents)), key=parents.__getitem__)
+    drawn_axes = sorted(range(len(drawn)), key=drawn.__getitem__)
+    axes = [
+        *parent_axes,
+        *(len(parents) + axis for axis in drawn_axes),
+        *range(len(parents) + len(drawn), table.ndim),
+    ]
+    return Kernel(
+        tuple(parents[axis] for axis in parent_axes),
+        tuple(drawn[axis] for axis in drawn_axes),
+        np.transpose(table, axes),
+    )

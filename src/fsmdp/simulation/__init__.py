@@ -1,0 +1,1 @@
+"""Simulation: compiled episodes, rollouts, and a Gymnasium environment."""

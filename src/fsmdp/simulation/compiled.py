@@ -1,0 +1,85 @@
+"""A model as flat arrays that compiled code reads."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.model.conditionals import Kernel
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.simulation.lookup import Inputs, Integers, Lookup, compile_lookup
+
+Floats = NDArray[np.float64]
+
+
+class CompiledModel(NamedTuple):
+    """Everything needed to simulate. Slots: current values, then next values, then latents."""
+
+    kernels: Lookup
+    cumulative: Floats  # cumulative probabilities of all kernels
+    child_start: Integers  # (n_mechanisms + 1,)
+    child_slot: Integers
+    child_size: Integers
+    outcomes: Integers  # (n_mechanisms,)
+    rewards: Lookup
+    reward_means: Floats
+    reward_sigmas: Floats  # (n_terms,)
+    initial_start: Integers  # (n_variables + 1,)
+    initial_cumulative: Floats
+    n_variables: int
+    n_slots: int
+    n_actions: int
+
+
+def compile_model(model: FactoredMDP) -> CompiledModel:
+    """Flatten a model. Cost: its size, once."""
+    n_variables, n_actions = len(model.variables), len(model.actions)
+    dynamics = model.dynamics
+    kernels, cumulative = [], []
+    for mechanism in dynamics.mechanisms:
+        sizes = [dynamics.drawn_sizes[child] for child in mechanism.children]
+        width = int(np.prod(sizes))
+
+        def inputs(kernel: Kernel, width: int = width) -> Inputs:
+            slots = (*kernel.parents, *(n_variables + drawn for drawn in kernel.drawn))
+            return Inputs(slots, kernel.table.shape[: len(slots)], width)
+
+        kernels.append(mechanism.cases.map(inputs))
+        cumulative += [
+            np.cumsum(kernel.table.reshape(-1, width), axis=1).ravel() for kernel in mechanism.cases
+        ]
+    children = [child for mechanism in dynamics.mechanisms for child in mechanism.children]
+    child_counts = [len(mechanism.children) for mechanism in dynamics.mechanisms]
+    child_sizes = [dynamics.drawn_sizes[child] for child in children]
+    return CompiledModel(
+        kernels=compile_lookup(kernels, n_actions),
+        cumulative=np.concatenate(cumulative),
+        child_start=np.cumsum([0, *child_counts]),
+        child_slot=np.array(children) + n_variables,
+        child_size=np.array(child_sizes),
+        outcomes=np.array(
+            [
+                int(np.prod([dynamics.drawn_sizes[child] for child in mechanism.children]))
+                for mechanism in dynamics.mechanisms
+            ]
+        ),
+        rewards=compile_lookup(
+            [
+                means.map(lambda table: Inputs(table.scope, table.values.shape))
+                for means in model.reward_means
+            ],
+            n_actions,
+        ),
+        reward_means=np.concatenate(
+            [np.zeros(0), *(table.values.ravel() for m in model.reward_means for table in m)]
+        ),
+        reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
+        initial_start=np.array(list(accumulate(model.sizes, initial=0))),
+        initial_cumulative=np.concatenate([np.cumsum(d) for d in model.initial_distributions()]),
+        n_variables=n_variables,
+        n_slots=n_variables + len(dynamics.drawn_sizes),
+        n_actions=n_actions,
+    )

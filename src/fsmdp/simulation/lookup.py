@@ -1,0 +1,100 @@
+"""Look-up: many local tables, told apart by action, as flat arrays that compiled code reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fsmdp.model.cases import Cases
+
+Integers = NDArray[np.int64]
+
+
+class Inputs(NamedTuple):
+    """Slots that a table looks at, in axis order, and how many numbers stand at each row."""
+
+    slots: tuple[int, ...]
+    sizes: tuple[int, ...]
+    width: int = 1
+
+
+class Lookup(NamedTuple):
+    """Items (kernels, reward terms, factors) with one table per action group.
+
+    Tables stand one after another in a vector of numbers kept elsewhere. `defaults` names each
+    item's table under most actions; exceptions are listed by action. Costs follow the exceptions
+    of the action taken, not the number of actions.
+    """
+
+    defaults: Integers  # (n_items,) table
+    exception_start: Integers  # (n_actions + 1,)
+    exception_item: Integers
+    exception_table: Integers
+    input_start: Integers  # (n_tables + 1,)
+    input_slot: Integers
+    input_stride: Integers
+    offset: Integers  # (n_tables + 1,) first number of each table; the last is their count
+
+
+def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
+    """Lay the tables of all items out, group after group."""
+    defaults = []
+    exceptions: list[list[tuple[int, int]]] = [[] for _ in range(n_actions)]
+    input_start, slots, strides, offset = [0], [], [], [0]
+    tables = 0
+    for item, cases in enumerate(items):
+        defaults.append(tables)
+        for action, group in cases.exceptions.items():
+            exceptions[action].append((item, tables + group))
+        for inputs in cases:
+            stride = inputs.width * int(np.prod(inputs.sizes, dtype=np.int64))
+            offset.append(offset[-1] + stride)
+            for slot, size in zip(inputs.slots, inputs.sizes, strict=True):
+                stride //= size
+                slots.append(slot)
+                strides.append(stride)
+            input_start.append(len(slots))
+        tables += len(cases)
+    flat = [pair for listed in exceptions for pair in listed]
+
+    def integers(values: Sequence[int]) -> Integers:
+        return np.array(values, dtype=np.int64)
+
+    return Lookup(
+        integers(defaults),
+        integers(np.cumsum([0, *map(len, exceptions)]).tolist()),
+        integers([item for item, _ in flat]),
+        integers([table for _, table in flat]),
+        integers(input_start),
+        integers(slots),
+        integers(strides),
+        integers(offset),
+    )
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def locate(lookup, table, values):  # type: ignore[no-untyped-def]
+    """Where a table's row for these slot values begins."""
+    at = lookup.offset[table]
+    for i in range(lookup.input_start[table], lookup.input_start[table + 1]):
+        at += values[lookup.input_slot[i]] * lookup.input_stride[i]
+    return at
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def select(lookup, action, tables):  # type: ignore[no-untyped-def]
+    """Write the action's exceptions over `tables`, which held the defaults."""
+    for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+        tables[lookup.exception_item[e]] = lookup.exception_table[e]
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def deselect(lookup, action, tables):  # type: ignore[no-untyped-def]
+    """Put the defaults back."""
+    for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+        item = lookup.exception_item[e]
+        tables[item] = lookup.defaults[item]

@@ -1,0 +1,96 @@
+"""The one compiled loop that draws episodes; rollouts, environments and learners all use it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fsmdp.simulation.compiled import CompiledModel, Floats
+from fsmdp.simulation.lookup import Integers, deselect, locate, select
+from fsmdp.simulation.policies import choose
+
+
+class Record(NamedTuple):
+    """Where episodes are written down; arrays without episodes mean that nothing is."""
+
+    states: NDArray[np.int32]  # (episodes, steps + 1, n_variables)
+    actions: Integers  # (episodes, steps)
+    rewards: Floats  # (episodes, steps, n_terms)
+
+
+def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
+    """Room for so many episodes of so many steps."""
+    return Record(
+        np.zeros((episodes, steps + 1, model.n_variables), dtype=np.int32),
+        np.zeros((episodes, steps), dtype=np.int64),
+        np.zeros((episodes, steps, len(model.reward_sigmas))),
+    )
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def _draw(cumulative, at, outcomes, rng):  # type: ignore[no-untyped-def]
+    """One of `outcomes` values by inversion; rounding in the last sum cannot overrun."""
+    u = rng.random()
+    outcome = 0
+    while outcome < outcomes - 1 and u >= cumulative[at + outcome]:
+        outcome += 1
+    return outcome
+
+
+# The step stands inside the loop on purpose: handing a tuple of two dozen arrays to a function
+# once a step costs more than the step itself.
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def simulate(model, policy, rng, discount, restart, first_step, steps, values, returns, record):  # type: ignore[no-untyped-def]
+    """Run `len(returns)` episodes of `steps` steps, writing their returns and perhaps a record.
+
+    `values` holds the state in its first slots: the one to go on from unless `restart`, and the
+    last one afterwards. Returns are discounted from `first_step` (0 for a whole episode).
+    Cost: one random number and a table look-up for each variable and step.
+    """
+    kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
+    n_variables = model.n_variables
+    recording = len(record.actions) > 0
+    for episode in range(len(returns)):
+        if restart:
+            for variable in range(n_variables):
+                at = model.initial_start[variable]
+                size = model.initial_start[variable + 1] - at
+                values[variable] = _draw(model.initial_cumulative, at, size, rng)
+        if recording:
+            for variable in range(n_variables):
+                record.states[episode, 0, variable] = values[variable]
+        weight = 1.0
+        total = 0.0
+        for step in range(steps):
+            action = choose(policy, values, first_step + step, model.n_actions, rng)
+            select(model.rewards, action, reward_tables)
+            for term in range(len(reward_tables)):
+                at = locate(model.rewards, reward_tables[term], values)
+                reward = model.reward_means[at]
+                if model.reward_sigmas[term] > 0.0:
+                    reward += model.reward_sigmas[term] * rng.standard_normal()
+                total += weight * reward
+                if recording:
+                    record.rewards[episode, step, term] = reward
+            deselect(model.rewards, action, reward_tables)
+            select(model.kernels, action, kernel_tables)
+            for mechanism in range(len(kernel_tables)):
+                at = locate(model.kernels, kernel_tables[mechanism], values)
+                outcome = _draw(model.cumulative, at, model.outcomes[mechanism], rng)
+                first = model.child_start[mechanism]
+                for child in range(model.child_start[mechanism + 1] - 1, first - 1, -1):
+                    size = model.child_size[child]
+                    values[model.child_slot[child]] = outcome % size
+                    outcome //= size
+            deselect(model.kernels, action, kernel_tables)
+            for variable in range(n_variables):
+                values[variable] = values[n_variables + variable]
+            if recording:
+                record.actions[episode, step] = action
+                for variable in range(n_variables):
+                    record.states[episode, step + 1, variable] = values[variable]
+            weight *= discount
+        returns[episode] = total
