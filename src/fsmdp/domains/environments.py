@@ -1,0 +1,37 @@
+"""The domains as registered Gymnasium environments: gymnasium.make("fsmdp/SysAdmin-v0")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fsmdp.simulation.environment import FactoredEnv
+
+ENVIRONMENTS = {
+    "fsmdp/SysAdmin-v0": "sysadmin",
+    "fsmdp/Gridworld-v0": "gridworld",
+    "fsmdp/Influence-v0": "influence",
+    "fsmdp/ExogenousBlock-v0": "exogenous-block",
+    "fsmdp/PropositionOne-v0": "proposition-1",
+    "fsmdp/Random-v0": "random",
+}
+
+
+def register(gymnasium: ModuleType) -> None:
+    """Tell Gymnasium of every domain; called when it is imported."""
+    for identifier, domain in ENVIRONMENTS.items():
+        gymnasium.register(
+            identifier,
+            entry_point="fsmdp.domains.environments:make_domain_env",
+            kwargs={"domain": domain},
+        )
+
+
+def make_domain_env(domain: str, render_mode: str | None = None, **options: Any) -> FactoredEnv:
+    """The environment of a domain built with the given options."""
+    from fsmdp.domains.registry import DOMAINS
+    from fsmdp.simulation.environment import make_env
+
+    return make_env(DOMAINS[domain].build(**options), render_mode)

@@ -1,0 +1,103 @@
+"""A model as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.errors import ModelError
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.simulation.compiled import compile_model
+from fsmdp.simulation.policies import given_action
+from fsmdp.simulation.simulate import new_record, simulate
+
+Observation = NDArray[np.int64]
+
+
+class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
+    """Episodes of a FactoredMDP, one step at a time.
+
+    Observations are states in variable order, actions are positions (names work too). The reward
+    is the sum of `info["rewards"]`, the vector of reward terms. Episodes are truncated at the
+    horizon and never terminate. `reset(options={"state": [...]})` starts from a given state.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(self, model: FactoredMDP, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "ansi"):
+            raise ModelError(f"render_mode {render_mode!r}: expected 'ansi' (text) or None.")
+        self.model = model
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.MultiDiscrete(model.sizes)
+        self.action_space = gymnasium.spaces.Discrete(len(model.actions))
+        self._compiled = compile_model(model)
+        self._given = given_action(self._compiled)
+        self._record = new_record(self._compiled, 1, 1)
+        self._values = np.zeros(self._compiled.n_slots, dtype=np.int64)
+        self._return = np.zeros(1)
+        self._step: int | None = None
+        self._last = ""
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; step 1 comes next."""
+        super().reset(seed=seed)
+        unknown = set(options or {}) - {"state"}
+        if unknown:
+            raise ModelError(f"reset: unknown option {sorted(unknown)[0]!r}; expected 'state'.")
+        self._simulate(restart=True, steps=0)
+        if options and "state" in options:
+            self._values[: len(self.model.sizes)] = self.model.check_state(options["state"])
+        self._step = 1
+        self._last = "start"
+        return self._observation(), {"step": self._step}
+
+    def step(
+        self, action: int | np.int64 | str
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take an action, by position or name."""
+        horizon = self.model.horizon
+        if self._step is None or (horizon is not None and self._step > horizon):
+            raise gymnasium.error.ResetNeeded("the episode is over or not begun: call reset().")
+        position = self.model.action_index(action)  # type: ignore[arg-type]
+        self._given.table[0, 0] = position
+        self._simulate(restart=False, steps=1)
+        self._step += 1
+        rewards = self._record.rewards[0, 0].copy()
+        reward = float(rewards.sum())
+        self._last = f"{self.model.actions[position]}, reward {reward:.4g}"
+        truncated = horizon is not None and self._step > horizon
+        return self._observation(), reward, False, truncated, {"rewards": rewards, "step": self._step}
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """The state as a line of text."""
+        if self.render_mode is None:
+            return None
+        shown = " ".join(
+            f"{variable.name}={value}"
+            for variable, value in zip(self.model.variables, self._observation(), strict=True)
+        )
+        of = f"/{self.model.horizon}" if self.model.horizon else ""
+        return f"step {self._step}{of} ({self._last}): {shown}"
+
+    def _observation(self) -> Observation:
+        return self._values[: len(self.model.sizes)].copy()
+
+    def _simulate(self, restart: bool, steps: int) -> None:
+        simulate(
+            *(self._compiled, self._given, self.np_random, 1.0),
+            *(restart, 0, steps, self._values, self._return, self._record),
+        )
+
+
+def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:
+    """A Gymnasium environment that simulates the model."""
+    if not isinstance(model, FactoredMDP):
+        raise ModelError(f"make_env: expected a FactoredMDP, found {type(model).__name__}.")
+    return FactoredEnv(model, render_mode)
