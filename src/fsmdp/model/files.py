@@ -244,3 +244,7 @@ def _explain(error: ValidationError) -> str:
     shown = "" if isinstance(found, dict | list | bytes) else f", found {found!r:.60}"
     more = f" ({len(problems) - 1} more problems)" if len(problems) > 1 else ""
     return f"{where or 'file'}: {first['msg']}{shown}{more}."
+
+
+if __name__ == "__main__":  # pragma: no cover
+    print(json.dumps(schema(), indent=2))

@@ -1,0 +1,181 @@
+"""Model files: exact round trips, and nothing but ModelError for a bad file."""
+
+import json
+import math
+import random
+import time
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fsmdp
+from fsmdp import ModelError
+from fsmdp.model.files import from_bytes, schema, to_dict
+
+
+def content(model):
+    return json.dumps(to_dict(model)).encode()
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_round_trip_is_exact(tmp_path_factory, seed):
+    model = fsmdp.domains.random_model(seed)
+    path = tmp_path_factory.mktemp("files") / "model.json"
+    fsmdp.save(model, path)
+    again = fsmdp.load(path)
+    assert to_dict(again) == to_dict(model)
+    assert list(path.parent.iterdir()) == [path]
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_saved_files_follow_the_published_schema(seed):
+    jsonschema.validate(to_dict(fsmdp.domains.random_model(seed)), schema())
+
+
+def test_the_schema_that_is_shipped_is_the_one_that_is_used():
+    shipped = json.loads(schema_path().read_text())
+    assert shipped == schema(), "run: python -m fsmdp.model.files > src/fsmdp/model/schema.json"
+
+
+def schema_path():
+    from importlib.resources import files
+
+    return files("fsmdp.model") / "schema.json"
+
+
+def changed(change):
+    description = to_dict(fsmdp.domains.sysadmin(3))
+    change(description)
+    return json.dumps(description).encode()
+
+
+def in_first_case(**entries):
+    return changed(lambda d: d["conditionals"][0]["cases"][1].update(entries))
+
+
+HOSTILE = {
+    "empty": (b"", "EOF"),
+    "not JSON": (b"[[[", "Invalid JSON"),
+    "not text": (b"\xff\xfe", "Invalid JSON"),
+    "not an object": (b"[]", "object"),
+    "missing keys": (b"{}", "format: Field required"),
+    "deep nesting": (b"[" * 10**6 + b"]" * 10**6, "recursion limit"),
+    "deeply nested table": (in_first_case(table=json.loads("[" * 90 + "]" * 90)), "64 levels"),
+    "wrong version": (changed(lambda d: d.update(version=2)), "version: expected 1"),
+    "wrong format": (changed(lambda d: d.update(format="other")), "format"),
+    "unknown key": (changed(lambda d: d.update(colour="red")), "colour: Extra inputs"),
+    "sizes that multiply to 2^60": (
+        changed(lambda d: [v.update(size=2**16) for v in d["variables"]]),
+        "expected a table of shape",
+    ),
+    "size of 2^60": (changed(lambda d: d["variables"][0].update(size=2**60)), "65536"),
+    "wrong shape": (in_first_case(table=[1.0, 0.0]), "expected a table of shape"),
+    "ragged table": (in_first_case(table=[[1.0], [0.5, 0.5]]), "rectangular"),
+    "not a number": (in_first_case(table=[[[math.nan, 1]] * 2] * 2), "finite"),
+    "infinite": (in_first_case(table=[[[math.inf, 1]] * 2] * 2), "finite"),
+    "text for numbers": (in_first_case(table="abc"), "expected numbers, found 'abc'"),
+    "truth values for numbers": (in_first_case(table=[True, False]), "found True"),
+    "object for numbers": (in_first_case(table={"a": 1}), "expected numbers"),
+    "huge number": (in_first_case(table=10**400), "401 digits"),
+    "half a step": (changed(lambda d: d.update(horizon=2.5)), "horizon"),
+    "text for a horizon": (changed(lambda d: d.update(horizon="ten")), "horizon"),
+    "unknown action": (in_first_case(actions=["fly"]), "unknown action 'fly'"),
+    "unknown parent": (in_first_case(parents=["x", "y"]), "unknown variable 'x'"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_file_is_refused_quickly_and_clearly(kind, tmp_path):
+    bad, message = HOSTILE[kind]
+    path = tmp_path / "bad.json"
+    path.write_bytes(bad)
+    begin = time.perf_counter()
+    with pytest.raises(ModelError, match=message) as caught:
+        fsmdp.load(path)
+    assert str(path) in str(caught.value)
+    assert time.perf_counter() - begin < 5.0
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=150, deadline=5000)
+def test_a_corrupted_file_loads_or_raises_model_error_and_nothing_else(seed):
+    rng = random.Random(seed)
+    if rng.random() < 0.5:
+        bad = corrupt_bytes(content(fsmdp.domains.sysadmin(3)), rng)
+    else:
+        description = to_dict(fsmdp.domains.random_model(rng.randrange(100)))
+        for _ in range(rng.randint(1, 3)):
+            corrupt_value(description, rng)
+        bad = json.dumps(description).encode()
+    try:
+        model = from_bytes(bad)
+    except ModelError as error:
+        assert str(error)
+    else:
+        assert model.variables
+
+
+def corrupt_bytes(good, rng):
+    changed = bytearray(good)
+    for _ in range(rng.randint(1, 5)):
+        at = rng.randrange(len(changed))
+        match rng.randrange(3):
+            case 0:
+                changed[at] = rng.randrange(256)
+            case 1:
+                del changed[at : at + rng.randint(1, 20)]
+            case 2:
+                changed[at:at] = changed[rng.randrange(len(changed)) :][: rng.randint(1, 20)]
+    return bytes(changed)
+
+
+WEIRD = [None, True, -1, 0, 2, 2**70, 1e308, -0.5, math.nan, "", "x", [], {}, [[]], [1], {"a": 1}]
+
+
+def corrupt_value(node, rng):
+    """Replace, drop, add or copy something somewhere inside."""
+    while True:
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        if not keys:
+            return
+        key = rng.choice(list(keys))
+        child = node[key]
+        if isinstance(child, dict | list) and child and rng.random() < 0.8:
+            node = child
+            continue
+        match rng.randrange(3):
+            case 0:
+                node[key] = rng.choice(WEIRD)
+            case 1:
+                del node[key]
+            case 2 if isinstance(node, list):
+                node.append(child)
+            case _:
+                node["extra" if isinstance(node, dict) else 0] = rng.choice(WEIRD)
+        return
+
+
+def test_saving_something_else_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="expected a FactoredMDP, found int"):
+        fsmdp.save(3, tmp_path / "x.json")
+
+
+def test_missing_and_unwritable_files_say_so(tmp_path):
+    with pytest.raises(ModelError, match=r"cannot read .*No such file"):
+        fsmdp.load(tmp_path / "none.json")
+    with pytest.raises(ModelError, match=r"cannot read .*directory"):
+        fsmdp.load(tmp_path)
+    with pytest.raises(ModelError, match="cannot write"):
+        fsmdp.save(fsmdp.domains.sysadmin(2), tmp_path / "no" / "x.json")
+
+
+def test_a_file_above_the_limit_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("fsmdp.model.files.LARGEST_FILE", 10)
+    path = tmp_path / "big.json"
+    fsmdp.save(fsmdp.domains.sysadmin(2), path)
+    with pytest.raises(ModelError, match="expected at most 10"):
+        fsmdp.load(path)

@@ -1,0 +1,99 @@
+"""The enumerating oracle against plainer enumeration still."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracle import all_states, mean_reward, next_state_probabilities
+
+from fsmdp import ModelError, PolicyError, SizeError, domains, evaluate_exactly, solve_exactly
+from fsmdp.model.flat import enumerate_states
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_transitions_and_rewards_equal_nested_loops(seed):
+    model = domains.random_model(seed)
+    flat = enumerate_states(model)
+    states = all_states(model)
+    assert [tuple(state) for state in flat.states.tolist()] == states
+    rng = np.random.default_rng(seed)
+    for action in range(len(model.actions)):
+        for row in rng.choice(len(states), size=min(3, len(states)), replace=False):
+            expected = list(next_state_probabilities(model, states[row], action).values())
+            np.testing.assert_allclose(flat.transitions[action, row], expected, atol=1e-12)
+            expected_reward = mean_reward(model, states[row], action)
+            assert flat.rewards[action, row] == pytest.approx(expected_reward)
+            assert model.mean_reward(states[row], action) == pytest.approx(expected_reward)
+
+
+def best_of_all_policies(model, state, step):
+    """Value by plain recursion over the tree of outcomes."""
+    if step > model.horizon:
+        return 0.0
+    return max(
+        mean_reward(model, state, action)
+        + model.discount
+        * sum(
+            probability * best_of_all_policies(model, after, step + 1)
+            for after, probability in next_state_probabilities(model, state, action).items()
+            if probability
+        )
+        for action in range(len(model.actions))
+    )
+
+
+def test_values_equal_recursion_over_the_tree():
+    model = domains.sysadmin(2, horizon=3, discount=0.9)
+    exact = solve_exactly(model)
+    for state in all_states(model):
+        for step in (1, 2, 3):
+            expected = best_of_all_policies(model, state, step)
+            assert exact.value(state, step) == pytest.approx(expected)
+
+
+def test_following_the_optimal_actions_earns_the_optimal_value():
+    model = domains.random_model(11)
+    exact = solve_exactly(model)
+    np.testing.assert_allclose(evaluate_exactly(model, exact), exact.values[0], atol=1e-12)
+    assert evaluate_exactly(model, "random").mean() < exact.uniform_value
+
+
+def test_infinite_horizon_is_the_limit_of_finite_ones():
+    endless = solve_exactly(domains.sysadmin(3, horizon=None, discount=0.8))
+    long = solve_exactly(domains.sysadmin(3, horizon=150, discount=0.8))
+    np.testing.assert_allclose(endless.values[0], long.values[0], atol=1e-10)
+    assert endless.value((1, 1, 1), step=7) == endless.value((1, 1, 1))
+    policy = evaluate_exactly(endless.flat.model, endless)
+    np.testing.assert_allclose(policy, endless.values[0], atol=1e-10)
+
+
+def test_a_fixed_action_is_a_policy():
+    model = domains.sysadmin(3)
+    always = evaluate_exactly(model, "wait")
+    np.testing.assert_allclose(always, evaluate_exactly(model, lambda state, step: 0))
+
+
+def test_too_many_states_are_refused_with_size_and_limit():
+    with pytest.raises(SizeError, match=r"1001 x \(10\^301.0 states\)\^2 = 2\^2010 .*limit.* 2\^28"):
+        solve_exactly(domains.sysadmin(1000))
+
+
+@pytest.mark.parametrize("step", [0, 11])
+def test_a_step_outside_the_horizon_is_refused(step):
+    with pytest.raises(ModelError, match=f"step {step}: expected 1 to 10"):
+        solve_exactly(domains.sysadmin(2)).value((1, 1), step)
+
+
+@pytest.mark.parametrize("policy", ["optimal", 3])
+def test_what_is_no_policy_is_refused(policy):
+    with pytest.raises(PolicyError, match="expected a plan, an exact solution, a function"):
+        evaluate_exactly(domains.sysadmin(2), policy)
+
+
+def test_the_start_value_weighs_states_by_the_initial_distribution():
+    model = domains.random_model(5)
+    exact = solve_exactly(model)
+    assert exact.start_value == pytest.approx(float(exact.flat.initial() @ exact.values[0]))
+    assert exact.flat.initial().sum() == pytest.approx(1)
+    assert "start value" in repr(exact)
