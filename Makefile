@@ -1,0 +1,88 @@
+# The two commands to know are `make demo` and `make test`; both need only make, Python >= 3.11
+# and a network to install packages from. Everything is installed into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+# A Python that is new enough and able to make virtual environments; PYTHON=... overrides.
+usable = $(shell $(1) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(1))
+CANDIDATES := python3.11 python3 python python3.12 python3.13 python3.14
+PYTHON ?= $(firstword $(foreach candidate,$(CANDIDATES),$(call usable,$(candidate))))
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CREATED := $(VENV)/.created
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+# Material for MkDocs otherwise prints a notice about a future MkDocs on every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench docs format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## install the package and show what it does
+	@$(BIN)/fsmdp demo
+
+test: $(INSTALLED_DEV) ## formatting, lint, types, layers, documentation, then the tests
+	@echo "== formatting"
+	@$(BIN)/ruff format --check
+	@echo "== lint"
+	@$(BIN)/ruff check
+	@echo "== types"
+	@$(BIN)/mypy
+	@echo "== layers"
+	@$(BIN)/lint-imports --no-logo
+	@echo "== documentation"
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "== tests"
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+
+bench: $(INSTALLED) ## run every benchmark in turn
+	@for script in benchmarks/[!_]*.py; do \
+		test -e "$$script" || { echo "no benchmarks found"; break; }; \
+		echo "== $$script"; \
+		$(BIN)/python "$$script" || exit 1; \
+	done
+
+docs: $(INSTALLED_DEV) ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
+format: $(INSTALLED_DEV) ## format the code and mend what lint can mend
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+clean: ## remove everything that is generated, .venv included; runs/ is kept
+	@rm -rf $(VENV) build dist site .coverage .coverage.* \
+		.mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(CREATED):
+	@python='$(PYTHON)'; \
+	if test -z "$$python"; then \
+		echo "fsmdp needs Python 3.11 or newer with the venv module; none was found among:" \
+			"$(CANDIDATES). Install one, or name it: make PYTHON=/path/to/python ..." >&2; \
+		exit 1; \
+	fi; \
+	if ! "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		echo "PYTHON=$$python is not Python 3.11 or newer with the venv module;" \
+			"install one, or name another: make PYTHON=/path/to/python ..." >&2; \
+		exit 1; \
+	fi; \
+	echo "creating $(VENV) with $$("$$python" --version)"; \
+	"$$python" -m venv --clear $(VENV)
+	@touch $@
+
+$(INSTALLED): pyproject.toml | $(CREATED)
+	@echo "installing fsmdp into $(VENV)"
+	@$(PIP) install -qq -e .
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml | $(CREATED)
+	@echo "installing fsmdp and its development tools into $(VENV), a minute or two the first time"
+	@$(PIP) install -qq -e '.[dev,docs]'
+	@touch $@ $(INSTALLED)
