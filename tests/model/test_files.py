@@ -1,5 +1,6 @@
 """Model files: exact round trips, and nothing but ModelError for a bad file."""
 
+import contextlib
 import json
 import math
 import random
@@ -111,12 +112,8 @@ def test_a_corrupted_file_loads_or_raises_model_error_and_nothing_else(seed):
         for _ in range(rng.randint(1, 3)):
             corrupt_value(description, rng)
         bad = json.dumps(description).encode()
-    try:
-        model = from_bytes(bad)
-    except ModelError as error:
-        assert str(error)
-    else:
-        assert model.variables
+    with contextlib.suppress(ModelError):
+        assert from_bytes(bad).variables
 
 
 def corrupt_bytes(good, rng):

@@ -75,7 +75,9 @@ def test_a_fixed_action_is_a_policy():
 
 
 def test_too_many_states_are_refused_with_size_and_limit():
-    with pytest.raises(SizeError, match=r"1001 x \(10\^301.0 states\)\^2 = 2\^2010 .*limit.* 2\^28"):
+    with pytest.raises(
+        SizeError, match=r"1001 x \(10\^301.0 states\)\^2 = 2\^2010 .*limit.* 2\^28"
+    ):
         solve_exactly(domains.sysadmin(1000))
 
 

@@ -31,7 +31,9 @@ def test_a_registered_environment_takes_the_options_of_its_domain():
 
 @pytest.mark.parametrize("order", ["fsmdp, gymnasium", "gymnasium, fsmdp"])
 def test_environments_are_registered_whichever_is_imported_first(order):
-    code = f"import {order}; print(gymnasium.make('fsmdp/SysAdmin-v0', machines=8, topology='ring'))"
+    code = (
+        f"import {order}; print(gymnasium.make('fsmdp/SysAdmin-v0', machines=8, topology='ring'))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "fsmdp/SysAdmin-v0" in done.stdout
 

@@ -9,6 +9,7 @@ import fsmdp
 from fsmdp import ModelError, PolicyError, domains, evaluate_exactly, rollout, solve_exactly
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import given_action
+from fsmdp.simulation.reference import simulate_plainly
 from fsmdp.simulation.simulate import new_record, simulate
 
 SIGNIFICANCE = 1e-3
@@ -153,7 +154,9 @@ def test_fewer_steps_than_the_horizon_are_simulated_on_request():
     assert rollout(domains.sysadmin(3), "wait", 5, steps=1).returns.tolist() == [1.0] * 5
 
 
-@pytest.mark.parametrize(("options", "message"), [({"episodes": 0}, "episodes"), ({"steps": 11}, "1 to 10")])
+@pytest.mark.parametrize(
+    ("options", "message"), [({"episodes": 0}, "episodes"), ({"steps": 11}, "1 to 10")]
+)
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ModelError, match=message):
         rollout(domains.sysadmin(3), "wait", **options)
@@ -175,3 +178,15 @@ def test_blocks_of_three_children_are_unpacked_in_the_right_order():
         1,
     )
     assert draw_next_states(model, (0, 0, 0), 0, 3, 0).tolist() == [[1, 2, 0]] * 3
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_compiled_episodes_equal_the_plain_simulator_draw_for_draw(seed):
+    model = domains.random_model(seed)
+    chooser = np.random.default_rng(seed)
+    table = chooser.integers(len(model.actions), size=(model.horizon, *model.sizes))
+    plain = simulate_plainly(
+        model, lambda s, step: int(table[(step - 1, *s)]), 20, np.random.default_rng(seed)
+    )
+    compiled = rollout(model, lambda s, step: int(table[(step - 1, *s)]), 20, seed)
+    np.testing.assert_allclose(compiled.returns, plain, rtol=1e-12, atol=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,7 +116,7 @@ def _is_bound(table: Table, variables: Sequence[Variable]) -> bool:
     scope = table.scope
     return (
         all(type(position) is int for position in scope)
-        and all(low < high for low, high in zip(scope, scope[1:], strict=False))
+        and all(low < high for low, high in pairwise(scope))
         and all(0 <= position < len(variables) for position in scope)
         and table.values.shape == tuple(variables[position].size for position in scope)
     )

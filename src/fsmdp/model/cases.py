@@ -48,7 +48,9 @@ class Case:
     ) -> None:
         if isinstance(actions, str):
             actions = (actions,)
-        object.__setattr__(self, "actions", actions if isinstance(actions, _Any) else tuple(actions))
+        object.__setattr__(
+            self, "actions", actions if isinstance(actions, _Any) else tuple(actions)
+        )
         object.__setattr__(self, "parents", _names(parents))
         object.__setattr__(self, "drawn", _names(drawn))
         object.__setattr__(self, "table", read_only_array(table, f"table of {self.label}"))

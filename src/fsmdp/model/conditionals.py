@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import SupportsInt
 
 import numpy as np
 
@@ -222,7 +223,7 @@ def _check_rows(case: Case, row_axes: int, where: str) -> None:
         )
 
 
-def _row_text(names: Sequence[str], row: Sequence[int]) -> str:
+def _row_text(names: Sequence[str], row: Sequence[SupportsInt]) -> str:
     if not names:
         return "no parents"
     inside = ", ".join(f"{name}={int(value)}" for name, value in zip(names, row, strict=True))

@@ -55,7 +55,7 @@ class ExactSolution:
     def action(self, state: Sequence[int], step: int = 1) -> str:
         """An optimal action; the first in the model's order where several are."""
         row = self._row(step, last=self.flat.model.horizon)
-        return self.flat.model.actions[self.actions[row, self.flat.index(state)]]
+        return self.flat.model.actions[int(self.actions[row, self.flat.index(state)])]
 
     @property
     def start_value(self) -> float:
@@ -134,7 +134,8 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
 
     if model.horizon is None:
         rewards, transitions = backup(1)
-        return np.linalg.solve(np.eye(len(every)) - model.discount * transitions, rewards)
+        system = np.eye(len(every)) - model.discount * transitions
+        return np.asarray(np.linalg.solve(system, rewards), dtype=np.float64)
     values = np.zeros(len(every))
     for step in reversed(range(1, model.horizon + 1)):
         rewards, transitions = backup(step)

@@ -59,9 +59,7 @@ def backproject(marginal: Marginal, function: Table) -> Table:
     return bound_table(marginal.parent_scope, np.asarray(values))
 
 
-def compute_marginals(
-    basis: Basis, dynamics: Dynamics, variable_sizes: Sequence[int]
-) -> Marginals:
+def compute_marginals(basis: Basis, dynamics: Dynamics, variable_sizes: Sequence[int]) -> Marginals:
     """Marginals of all basis functions; functions of one scope share theirs."""
     by_scope: dict[Scope, Cases[Marginal]] = {}
     for scope in basis.scopes:

@@ -77,9 +77,7 @@ class FactoredMDP:
                 self.conditionals, self.variables, self.latents, self._action_positions
             ),
         )
-        store(
-            "reward_means", resolve_rewards(self.rewards, self.variables, self._action_positions)
-        )
+        store("reward_means", resolve_rewards(self.rewards, self.variables, self._action_positions))
         store("initial", _resolve_initial(initial, self.variables))
 
     @property
@@ -105,9 +103,7 @@ class FactoredMDP:
 
     def marginals(self, basis: Basis) -> Marginals:
         """Distribution of each basis function's next values, all else summed out."""
-        return compute_marginals(
-            check_basis(basis).bind(self.variables), self.dynamics, self.sizes
-        )
+        return compute_marginals(check_basis(basis).bind(self.variables), self.dynamics, self.sizes)
 
     def structure(self, basis: Basis) -> Structure:
         """What a learner is told: parents as declared, whatever the probabilities are."""

@@ -60,14 +60,14 @@ def find_positions(
     for name in names:
         found.append(_find_position(name, positions, where))
     if len(set(found)) != len(found):
-        twice = next(name for name in names if found.count(_find_position(name, positions, where)) > 1)
+        twice = next(
+            name for name in names if found.count(_find_position(name, positions, where)) > 1
+        )
         raise ModelError(f"{where}: {_text(twice)} is listed twice; list each variable once.")
     return tuple(found)
 
 
-def _find_position(
-    name: str | int | Variable, positions: Mapping[str, int], where: str
-) -> int:
+def _find_position(name: str | int | Variable, positions: Mapping[str, int], where: str) -> int:
     if isinstance(name, Variable):
         name = name.name
     if isinstance(name, str):

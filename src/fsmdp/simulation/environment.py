@@ -33,7 +33,7 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
             raise ModelError(f"render_mode {render_mode!r}: expected 'ansi' (text) or None.")
         self.model = model
         self.render_mode = render_mode
-        self.observation_space = gymnasium.spaces.MultiDiscrete(model.sizes)
+        self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
         self.action_space = gymnasium.spaces.Discrete(len(model.actions))
         self._compiled = compile_model(model)
         self._given = given_action(self._compiled)
@@ -73,9 +73,15 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         reward = float(rewards.sum())
         self._last = f"{self.model.actions[position]}, reward {reward:.4g}"
         truncated = horizon is not None and self._step > horizon
-        return self._observation(), reward, False, truncated, {"rewards": rewards, "step": self._step}
+        return (
+            self._observation(),
+            reward,
+            False,
+            truncated,
+            {"rewards": rewards, "step": self._step},
+        )
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The state as a line of text."""
         if self.render_mode is None:
             return None

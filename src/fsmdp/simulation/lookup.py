@@ -76,7 +76,7 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
     )
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def locate(lookup, table, values):  # type: ignore[no-untyped-def]
     """Where a table's row for these slot values begins."""
     at = lookup.offset[table]
@@ -85,14 +85,14 @@ def locate(lookup, table, values):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def select(lookup, action, tables):  # type: ignore[no-untyped-def]
     """Write the action's exceptions over `tables`, which held the defaults."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
         tables[lookup.exception_item[e]] = lookup.exception_table[e]
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def deselect(lookup, action, tables):  # type: ignore[no-untyped-def]
     """Put the defaults back."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):

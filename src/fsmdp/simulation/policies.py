@@ -45,7 +45,7 @@ def given_action(model: CompiledModel) -> CompiledPolicy:
     return CompiledPolicy(BY_TABLE, nothing, np.zeros((1, 1), dtype=np.int64))
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def choose(policy, values, step, n_actions, rng):  # type: ignore[no-untyped-def]
     """Action in the state held by the first slots; `step` counts from 0 here."""
     if policy.kind == BY_CHANCE:

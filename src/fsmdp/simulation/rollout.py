@@ -74,16 +74,12 @@ def rollout(
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     unrecorded = new_record(compiled, 0, 0)
     returns = np.zeros(episodes)
-    if compiled_policy is None:
-        cost_of_step = PYTHON_STEP
-        act = follow(model, policy)
-        assert act is not None
-    else:
-        cost_of_step = max(1, len(model.variables) // 100)
+    act = follow(model, policy)
+    cost_of_step = PYTHON_STEP if compiled_policy is None else max(1, len(model.variables) // 100)
     chunk = max(1, CHUNK_STEPS // (steps * cost_of_step))
     for first in range(0, episodes, chunk):
         part = returns[first : first + chunk]
-        if compiled_policy is None:
+        if compiled_policy is None and act is not None:
             _run_in_python(compiled, act, steps, model.discount, rng, values, part)
         else:
             simulate(

@@ -30,7 +30,7 @@ def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
     )
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def _draw(cumulative, at, outcomes, rng):  # type: ignore[no-untyped-def]
     """One of `outcomes` values by inversion; rounding in the last sum cannot overrun."""
     u = rng.random()
@@ -42,7 +42,7 @@ def _draw(cumulative, at, outcomes, rng):  # type: ignore[no-untyped-def]
 
 # The step stands inside the loop on purpose: handing a tuple of two dozen arrays to a function
 # once a step costs more than the step itself.
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def simulate(model, policy, rng, discount, restart, first_step, steps, values, returns, record):  # type: ignore[no-untyped-def]
     """Run `len(returns)` episodes of `steps` steps, writing their returns and perhaps a record.
 
@@ -81,10 +81,12 @@ def simulate(model, policy, rng, discount, restart, first_step, steps, values, r
                 at = locate(model.kernels, kernel_tables[mechanism], values)
                 outcome = _draw(model.cumulative, at, model.outcomes[mechanism], rng)
                 first = model.child_start[mechanism]
-                for child in range(model.child_start[mechanism + 1] - 1, first - 1, -1):
+                last = model.child_start[mechanism + 1] - 1
+                for child in range(last, first, -1):
                     size = model.child_size[child]
                     values[model.child_slot[child]] = outcome % size
                     outcome //= size
+                values[model.child_slot[first]] = outcome
             deselect(model.kernels, action, kernel_tables)
             for variable in range(n_variables):
                 values[variable] = values[n_variables + variable]
