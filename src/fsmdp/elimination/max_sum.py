@@ -1,0 +1,254 @@
+"""Max-sum: run a schedule on numbers, and read off maximisers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
+from fsmdp.elimination.schedule import Schedule
+from fsmdp.model.tables import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maximum:
+    """max_x F_a(x) for every action, with the messages from which maximisers are read."""
+
+    values: Floats  # (n_actions,)
+    _max_sum: MaxSum = field(repr=False)
+    _buffer: Floats = field(repr=False)
+
+    @property
+    def value(self) -> float:
+        """The maximum over actions too."""
+        return float(self.values.max())
+
+    @property
+    def action(self) -> int:
+        """The lowest action that attains it."""
+        return int(self.values.argmax())
+
+    def state(self, action: int) -> NDArray[np.int64]:
+        """A state that attains the maximum of one action."""
+        return self.states([action])[0]
+
+    def states(self, actions: Sequence[int] | NDArray[np.int64] | None = None) -> Integers:
+        """A maximiser for each of some actions (all of them by default).
+
+        Going back through the steps, each takes its best entry given the variables kept; the
+        lowest index wins ties, so a result is reproducible.
+        Cost: for each action one entry per value of each variable, times its terms.
+        """
+        return self._max_sum.states_from(self._buffer, actions)
+
+
+class MaxSum:
+    """The maximum over states of F_a for all actions at once, by elimination.
+
+    Cost of a call: `schedule.n_terms` additions, and memory for `schedule.n_messages` numbers;
+    the tables themselves are never stored whole.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self._flat: FlatSchedule = flatten(schedule)
+        finals = [schedule.steps[step].output for step in schedule.finals]
+        network = schedule.network
+        self._final_steps = np.array(schedule.finals, dtype=np.int64)[network.class_of_action]
+        self._final_offsets = (
+            network.n_entries + np.array(finals, dtype=np.int64)[network.class_of_action]
+        )
+
+    def maximise(self, entries: ArrayLike) -> Maximum:
+        """The maximum for every action; entries must be finite."""
+        network = self.schedule.network
+        buffer = np.empty(network.n_entries + self.schedule.n_messages)
+        buffer[: network.n_entries] = network.checked(entries)
+        _run(self._flat, buffer)
+        return Maximum(buffer[self._final_offsets], self, buffer)
+
+    def states_from(self, buffer: Floats, actions: Sequence[int] | Integers | None) -> Integers:
+        """Maximisers from the messages of a run."""
+        final_steps = self._final_steps
+        if actions is not None:
+            final_steps = final_steps[np.asarray(actions, dtype=np.int64)]
+        states = np.zeros((len(final_steps), self.schedule.network.n_variables), dtype=np.int64)
+        _trace(self._flat, buffer, final_steps, states)
+        return states
+
+
+@njit(cache=True)
+def _run(flat: FlatSchedule, buffer: Floats) -> None:
+    """Fill in the messages of all steps in turn."""
+    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
+    base = np.empty(flat.most_terms, dtype=np.int64)
+    digits = np.empty(flat.most_axes, dtype=np.int64)
+    table = np.empty(flat.largest_block)
+    for step in range(len(flat.output)):
+        start, inner = flat.axis_start[step], flat.first_inner[step]
+        first_term = flat.term_start[step]
+        n_terms = flat.term_start[step + 1] - first_term
+        n_eliminated = 1
+        for axis in range(start + flat.n_kept[step], flat.axis_start[step + 1]):
+            n_eliminated *= flat.axis_size[axis]
+        n_blocks = 1
+        for axis in range(start, inner):
+            n_blocks *= flat.axis_size[axis]
+            digits[axis - start] = 0
+        block = _block_offsets(flat, step, inner, offsets)
+        for term in range(n_terms):
+            base[term] = flat.term_offset[first_term + term]
+        for number in range(n_blocks):
+            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            _keep_largest(table, block, number, n_eliminated, flat.output[step], buffer)
+            _advance(flat, step, start, inner, digits, base)
+
+
+@njit(cache=True)
+def _block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) -> int:
+    """Where each entry of a block lies in each term, from the block's first; its length."""
+    start, end = flat.axis_start[step], flat.axis_start[step + 1]
+    first_term = flat.term_start[step]
+    length = 1
+    for term in range(flat.term_start[step + 1] - first_term):
+        row = offsets[term]
+        row[0] = 0
+        length = 1
+        strides = flat.stride_start[first_term + term]
+        for axis in range(end - 1, inner - 1, -1):
+            stride = flat.strides[strides + axis - start]
+            for digit in range(1, flat.axis_size[axis]):
+                for entry in range(length):
+                    row[digit * length + entry] = row[entry] + digit * stride
+            length *= flat.axis_size[axis]
+    return length
+
+
+@njit(cache=True)
+def _add_terms(
+    flat: FlatSchedule,
+    first_term: int,
+    n_terms: int,
+    base: Integers,
+    offsets: Integers,
+    block: int,
+    buffer: Floats,
+    table: Floats,
+) -> None:
+    """Sum the terms over one block."""
+    table[:block] = 0.0
+    for term in range(n_terms):
+        origin = base[term]
+        row = offsets[term]
+        if flat.term_sign[first_term + term] > 0:
+            for entry in range(block):
+                table[entry] += buffer[origin + row[entry]]
+        else:
+            for entry in range(block):
+                table[entry] -= buffer[origin + row[entry]]
+
+
+@njit(cache=True)
+def _keep_largest(
+    table: Floats, block: int, number: int, n_eliminated: int, output: int, buffer: Floats
+) -> None:
+    """Max a block over the eliminated axes, which are its last."""
+    position = number * block
+    if block < n_eliminated:
+        largest = table[:block].max()
+        at = output + position // n_eliminated
+        if position % n_eliminated == 0 or largest > buffer[at]:
+            buffer[at] = largest
+    else:
+        at = output + position // n_eliminated
+        for first in range(0, block, n_eliminated):
+            largest = table[first]
+            for entry in range(first + 1, first + n_eliminated):
+                largest = max(largest, table[entry])
+            buffer[at] = largest
+            at += 1
+
+
+@njit(cache=True)
+def _advance(
+    flat: FlatSchedule, step: int, first: int, inner: int, digits: Integers, base: Integers
+) -> None:
+    """Go on to the next block: count up the axes from `first` to `inner` like an odometer."""
+    start = flat.axis_start[step]
+    first_term = flat.term_start[step]
+    n_terms = flat.term_start[step + 1] - first_term
+    for axis in range(inner - 1, first - 1, -1):
+        turns_over = digits[axis - start] + 1 == flat.axis_size[axis]
+        move = -digits[axis - start] if turns_over else 1
+        digits[axis - start] += move
+        for term in range(n_terms):
+            stride = flat.strides[flat.stride_start[first_term + term] + axis - start]
+            base[term] += move * stride
+        if not turns_over:
+            return
+
+
+@njit(cache=True)
+def _trace(flat: FlatSchedule, buffer: Floats, final_steps: Integers, states: Integers) -> None:
+    """Maximising states, from each final step back through the messages it is made of."""
+    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
+    base = np.empty(flat.most_terms, dtype=np.int64)
+    digits = np.empty(flat.most_axes, dtype=np.int64)
+    table = np.empty(flat.largest_block)
+    waiting = np.empty(len(flat.output), dtype=np.int64)
+    for row in range(len(final_steps)):
+        waiting[0] = final_steps[row]
+        n_waiting = 1
+        while n_waiting:
+            n_waiting -= 1
+            step = waiting[n_waiting]
+            _choose(flat, step, buffer, states[row], offsets, base, digits, table)
+            for term in range(flat.term_start[step], flat.term_start[step + 1]):
+                if flat.term_producer[term] >= 0:
+                    waiting[n_waiting] = flat.term_producer[term]
+                    n_waiting += 1
+
+
+@njit(cache=True)
+def _choose(
+    flat: FlatSchedule,
+    step: int,
+    buffer: Floats,
+    state: Integers,
+    offsets: Integers,
+    base: Integers,
+    digits: Integers,
+    table: Floats,
+) -> None:
+    """Set a step's eliminated variables to their best values, given those it keeps."""
+    start, end = flat.axis_start[step], flat.axis_start[step + 1]
+    first = start + flat.n_kept[step]
+    first_term = flat.term_start[step]
+    n_terms = flat.term_start[step + 1] - first_term
+    for term in range(n_terms):
+        base[term] = flat.term_offset[first_term + term]
+        strides = flat.stride_start[first_term + term]
+        for axis in range(start, first):
+            base[term] += flat.strides[strides + axis - start] * state[flat.axis_variable[axis]]
+    inner = max(first, flat.first_inner[step])
+    n_blocks = 1
+    for axis in range(first, inner):
+        n_blocks *= flat.axis_size[axis]
+        digits[axis - start] = 0
+    block = _block_offsets(flat, step, inner, offsets)
+    best_value = -np.inf
+    best = 0
+    for number in range(n_blocks):
+        _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+        for entry in range(block):
+            if table[entry] > best_value:
+                best_value = table[entry]
+                best = number * block + entry
+        _advance(flat, step, first, inner, digits, base)
+    for axis in range(end - 1, first - 1, -1):
+        state[flat.axis_variable[axis]] = best % flat.axis_size[axis]
+        best //= flat.axis_size[axis]

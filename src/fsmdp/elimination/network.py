@@ -1,0 +1,132 @@
+"""Cost networks: a sum of local functions, one sum for each action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsmdp.errors import ModelError
+from fsmdp.model.cases import Cases
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope, table_size
+
+Change = tuple[int, int]
+"""A factor and the exceptional group that holds in place of its default."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The structure of a sum of local functions; its numbers are passed separately.
+
+    F_a(x) = sum_f entries[offsets[f][group_f(a)] + index of x in the group's scope]
+
+    The tables of all groups of all factors lie one after another in one vector, `entries`, each in
+    C order over its sorted scope. So the same structure serves any numbers.
+    `names` appear in messages only.
+    """
+
+    sizes: tuple[int, ...]
+    n_actions: int
+    factors: tuple[Cases[Scope], ...]
+    names: tuple[str, ...] = ()
+    offsets: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
+    n_entries: int = field(init=False)
+    changes: tuple[tuple[Change, ...], ...] = field(init=False, repr=False)
+    class_of_action: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for position, factor in enumerate(self.factors):
+            _check_factor(position, factor, len(self.sizes), self.n_actions)
+        offsets = []
+        end = 0
+        for factor in self.factors:
+            starts = []
+            for scope in factor:
+                starts.append(end)
+                end += self.table_size(scope)
+            offsets.append(tuple(starts))
+        object.__setattr__(self, "offsets", tuple(offsets))
+        object.__setattr__(self, "n_entries", end)
+        changes, class_of_action = _action_classes(self.factors, self.n_actions)
+        object.__setattr__(self, "changes", changes)
+        object.__setattr__(self, "class_of_action", class_of_action)
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of different sums: actions with the same group in every factor share one."""
+        return len(self.changes)
+
+    @property
+    def default_scopes(self) -> tuple[Scope, ...]:
+        """The scope of every factor's default group."""
+        return tuple(factor.groups[0] for factor in self.factors)
+
+    @property
+    def all_scopes(self) -> tuple[Scope, ...]:
+        """The scopes of all groups of all factors."""
+        return tuple(scope for factor in self.factors for scope in factor)
+
+    def table_size(self, scope: Scope) -> int:
+        """Number of assignments of a scope, exactly."""
+        return table_size(self.sizes[variable] for variable in scope)
+
+    def value(self, entries: ArrayLike, states: ArrayLike, action: int) -> Floats:
+        """F_a(x) at one state or at each of several (the last axis runs over variables)."""
+        numbers = self.checked(entries)
+        states = np.asarray(states, dtype=np.int64)
+        total = np.zeros(states.shape[:-1])
+        for factor, starts in zip(self.factors, self.offsets, strict=True):
+            group = factor.group(action)
+            index = np.full(states.shape[:-1], 0, dtype=np.int64)
+            for variable in factor.groups[group]:
+                index = index * self.sizes[variable] + states[..., variable]
+            total = total + numbers[starts[group] + index]
+        return total
+
+    def checked(self, entries: ArrayLike) -> Floats:
+        """Entries as a contiguous vector of the right length."""
+        numbers = np.ascontiguousarray(entries, dtype=np.float64)
+        if numbers.shape != (self.n_entries,):
+            raise ModelError(
+                f"entries of a network: expected shape ({self.n_entries},), one number for each "
+                f"entry of each table, found {numbers.shape}; lay the tables out by `offsets`."
+            )
+        return numbers
+
+
+def _check_factor(position: int, factor: Cases[Scope], n_variables: int, n_actions: int) -> None:
+    for group, scope in enumerate(factor):
+        inside = all(0 <= variable < n_variables for variable in scope)
+        if not inside or any(a >= b for a, b in zip(scope, scope[1:], strict=False)):
+            raise ModelError(
+                f"factor {position}, group {group}: expected a scope of increasing positions "
+                f"below {n_variables}, found {scope}; sort it and list each variable once."
+            )
+    for action, group in factor.exceptions.items():
+        if not 0 <= action < n_actions or not 0 <= group < len(factor):
+            raise ModelError(
+                f"factor {position}: action {action} is put into group {group}; expected actions "
+                f"below {n_actions} and groups below {len(factor)}, correct the exceptions."
+            )
+
+
+def _action_classes(
+    factors: Sequence[Cases[Scope]], n_actions: int
+) -> tuple[tuple[tuple[Change, ...], ...], NDArray[np.int64]]:
+    """Where the actions differ from the default, told once for actions that differ alike."""
+    by_action: list[list[Change]] = [[] for _ in range(n_actions)]
+    for position, factor in enumerate(factors):
+        for action, group in factor.exceptions.items():
+            by_action[action].append((position, group))
+    numbers: dict[tuple[Change, ...], int] = {}
+    classes = [numbers.setdefault(tuple(changes), len(numbers)) for changes in by_action]
+    class_of_action = np.array(classes, dtype=np.int64)
+    class_of_action.flags.writeable = False
+    return tuple(numbers), class_of_action

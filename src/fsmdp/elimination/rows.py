@@ -1,0 +1,129 @@
+"""Schedules as linear inequalities: elimination inside a linear program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
+from fsmdp.elimination.schedule import Schedule
+from fsmdp.model.tables import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """messages @ u >= gather @ entries for some free u, exactly when no F_a exceeds zero.
+
+    A step m(kept) = max over e of sum of terms(kept, e) becomes one row for each (kept, e):
+    m(kept) >= sum of terms. A final step has 0 in place of its message. Messages only bound
+    from above and only ever stand with a plus sign on the right, so the smallest feasible ones
+    are the true maxima.
+    """
+
+    gather: sparse.csr_matrix = field(repr=False)  # (n_rows, n_entries)
+    messages: sparse.csr_matrix = field(repr=False)  # (n_rows, n_messages)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.gather.shape[0])
+
+    @property
+    def n_messages(self) -> int:
+        return int(self.messages.shape[1])
+
+
+def lp_rows(schedule: Schedule) -> Rows:
+    """The rows of a schedule, `schedule.n_rows` of them.
+
+    Cost: one non-zero for each term of each row, and one for its message.
+    Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
+    MDPs (2003), section 4.1.
+    """
+    flat = flatten(schedule)
+    n_entries = schedule.network.n_entries
+    tables, received, sent = [], [], []
+    for step in schedule.steps:
+        tables.append(sum(term.producer < 0 for term in step.terms))
+        received.append(len(step.terms) - tables[-1])
+        sent.append(int(not step.is_final))
+    rows_of_step = np.array([step.n_entries for step in schedule.steps])
+    gather_start = _starts(np.repeat(tables, rows_of_step))
+    message_start = _starts(np.repeat(np.add(received, sent), rows_of_step))
+    gather_columns = np.empty(gather_start[-1], dtype=np.int64)
+    gather_values = np.empty(gather_start[-1])
+    message_columns = np.empty(message_start[-1], dtype=np.int64)
+    message_values = np.empty(message_start[-1])
+    _fill(flat, gather_columns, gather_values, message_columns, message_values)
+    # Final messages are the zeros on the left: their columns are empty and are left out.
+    used = np.ones(schedule.n_messages, dtype=np.bool_)
+    used[[schedule.steps[step].output for step in schedule.finals]] = False
+    number = np.cumsum(used) - 1
+    n_rows = schedule.n_rows
+    gather = sparse.csr_matrix(
+        (gather_values, gather_columns, gather_start), shape=(n_rows, n_entries)
+    )
+    messages = sparse.csr_matrix(
+        (message_values, number[message_columns - n_entries], message_start),
+        shape=(n_rows, int(used.sum())),
+    )
+    gather.sort_indices()
+    messages.sort_indices()
+    return Rows(gather, messages)
+
+
+def _starts(counts: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+@njit(cache=True)
+def _fill(
+    flat: FlatSchedule,
+    gather_columns: Integers,
+    gather_values: Floats,
+    message_columns: Integers,
+    message_values: Floats,
+) -> None:
+    """Columns and values row by row; an odometer over the axes of each step keeps the columns."""
+    position = np.empty(flat.most_terms, dtype=np.int64)
+    digits = np.empty(flat.most_axes, dtype=np.int64)
+    n_tables = 0
+    n_messages = 0
+    for step in range(len(flat.output)):
+        start, end = flat.axis_start[step], flat.axis_start[step + 1]
+        first_term = flat.term_start[step]
+        n_terms = flat.term_start[step + 1] - first_term
+        n_rows = 1
+        n_eliminated = 1
+        for axis in range(start, end):
+            digits[axis - start] = 0
+            n_rows *= flat.axis_size[axis]
+            if axis >= start + flat.n_kept[step]:
+                n_eliminated *= flat.axis_size[axis]
+        for term in range(n_terms):
+            position[term] = flat.term_offset[first_term + term]
+        for row in range(n_rows):
+            if not flat.is_final[step]:
+                message_columns[n_messages] = flat.output[step] + row // n_eliminated
+                message_values[n_messages] = 1.0
+                n_messages += 1
+            for term in range(n_terms):
+                if flat.term_producer[first_term + term] < 0:
+                    gather_columns[n_tables] = position[term]
+                    gather_values[n_tables] = flat.term_sign[first_term + term]
+                    n_tables += 1
+                else:
+                    message_columns[n_messages] = position[term]
+                    message_values[n_messages] = -1.0
+                    n_messages += 1
+            for axis in range(end - 1, start - 1, -1):
+                turns_over = digits[axis - start] + 1 == flat.axis_size[axis]
+                move = -digits[axis - start] if turns_over else 1
+                digits[axis - start] += move
+                for term in range(n_terms):
+                    stride = flat.strides[flat.stride_start[first_term + term] + axis - start]
+                    position[term] += move * stride
+                if not turns_over:
+                    break

@@ -1,0 +1,218 @@
+"""Schedules: elimination as a list of steps, run by max-sum and written out as LP rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fsmdp.elimination.network import Network
+from fsmdp.elimination.order import greedy_sequence
+from fsmdp.model.variables import Scope
+
+MOST_TERMS = 4
+"""A message may stay a list of this many terms before they are added up into one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """Something that is added up: a table of the network, or a message.
+
+    `offset` counts from the first entry for a table, from the first message for a message;
+    `producer` is the step that makes the message, -1 for a table.
+    """
+
+    scope: Scope
+    offset: int
+    producer: int = -1
+    sign: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """message(kept) = max over eliminated of the sum of the terms.
+
+    A final step keeps nothing: its message is the maximum of a whole class of actions.
+    """
+
+    kept: Scope
+    eliminated: Scope
+    terms: tuple[Term, ...]
+    output: int
+    n_entries: int
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """Steps in an order in which they can be run, one final step for each class of actions.
+
+    All sizes are known here, exactly, before anything of that size is made.
+    """
+
+    network: Network
+    steps: tuple[Step, ...] = field(repr=False)
+    finals: tuple[int, ...] = field(repr=False)
+    n_messages: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of LP rows: one for each entry of each step's table."""
+        return sum(step.n_entries for step in self.steps)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of additions of a run, and of non-zeros of the LP rows without their messages."""
+        return sum(step.n_entries * len(step.terms) for step in self.steps)
+
+    @property
+    def widest(self) -> Step:
+        """The step with the largest table."""
+        return max(self.steps, key=lambda step: step.n_entries)
+
+    @property
+    def largest_table(self) -> int:
+        return self.widest.n_entries
+
+    @property
+    def induced_width(self) -> int:
+        return max(0, max(len(step.kept) + len(step.eliminated) for step in self.steps) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """One step of a plan: the terms put together (by number) and the variables eliminated."""
+
+    members: tuple[int, ...]
+    scope: Scope
+    eliminated: Scope
+
+
+class ScheduleBuilder:
+    """Steps are added one after another; each returns its message as a term for later ones."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.steps: list[Step] = []
+        self.finals: list[int] = []
+        self.n_messages = 0
+
+    def table(self, factor: int, group: int, sign: int = 1) -> Term:
+        """The table of a factor's group."""
+        scope = self.network.factors[factor].groups[group]
+        return Term(scope, self.network.offsets[factor][group], sign=sign)
+
+    def eliminate(self, terms: Sequence[Term], variables: Sequence[int]) -> list[Term]:
+        """Max out the variables from a sum of terms; what is left is again a sum of terms.
+
+        Only terms that hold a variable are put together, the others pass through untouched.
+        Source: lazy propagation (Madsen and Jensen, 1999).
+        """
+        pool = list(terms)
+        plan, left = self._plan(pool, variables)
+        for bucket in plan:
+            pool.append(self._add_bucket(bucket, pool))
+        return [pool[number] for number in left]
+
+    def add_up(self, terms: Sequence[Term], most: int = MOST_TERMS) -> list[Term]:
+        """The same sum in fewer terms, when there are more than `most` of them."""
+        if len(terms) <= most:
+            return list(terms)
+        sums: list[tuple[set[int], list[Term]]] = []
+        for term in sorted(terms, key=lambda term: -len(term.scope)):
+            home = next((part for scope, part in sums if scope.issuperset(term.scope)), None)
+            if home is None:
+                sums.append((set(term.scope), [term]))
+            else:
+                home.append(term)
+        return [
+            part[0] if len(part) == 1 else self._add_step(part, tuple(sorted(scope)), ())
+            for scope, part in sums
+        ]
+
+    def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> None:
+        """Max out all variables: the final step of the next class of actions."""
+        pool = list(terms)
+        plan, left = self._plan(pool, variables)
+        for bucket in plan[:-1]:
+            pool.append(self._add_bucket(bucket, pool))
+        if plan:
+            # The last bucket takes in what no longer depends on any variable: no row of its own.
+            last = len(pool)
+            members = [*plan[-1].members, *(number for number in left if number != last)]
+            self._add_step([pool[n] for n in members], (), plan[-1].scope, is_final=True)
+        else:
+            self._add_step([pool[number] for number in left], (), (), is_final=True)
+        self.finals.append(len(self.steps) - 1)
+
+    def build(self) -> Schedule:
+        return Schedule(self.network, tuple(self.steps), tuple(self.finals), self.n_messages)
+
+    def _plan(
+        self, terms: Sequence[Term], variables: Sequence[int]
+    ) -> tuple[list[_Bucket], list[int]]:
+        """The cheaper of the order given and a fresh min-fill order of these terms alone."""
+        scopes = [term.scope for term in terms]
+        plan, left = _bucket_plan(scopes, variables)
+        if len(variables) < 2:
+            return plan, left
+        wanted = set(variables)
+        kept = {variable for scope in scopes for variable in scope if variable not in wanted}
+        fresh = _bucket_plan(scopes, greedy_sequence(scopes, self.network.sizes, kept))
+        return min((plan, left), fresh, key=lambda option: self._n_entries(option[0]))
+
+    def _n_entries(self, plan: Iterable[_Bucket]) -> int:
+        return sum(self.network.table_size(bucket.scope) for bucket in plan)
+
+    def _add_bucket(self, bucket: _Bucket, pool: Sequence[Term]) -> Term:
+        kept = tuple(v for v in bucket.scope if v not in bucket.eliminated)
+        return self._add_step([pool[n] for n in bucket.members], kept, bucket.eliminated)
+
+    def _add_step(
+        self, terms: Sequence[Term], kept: Scope, eliminated: Scope, is_final: bool = False
+    ) -> Term:
+        size = self.network.table_size
+        output = self.n_messages
+        n_entries = size(kept) * size(eliminated)
+        self.steps.append(Step(kept, eliminated, tuple(terms), output, n_entries, is_final))
+        self.n_messages += size(kept)
+        return Term(kept, output, producer=len(self.steps) - 1)
+
+
+def _bucket_plan(
+    scopes: Sequence[Scope], variables: Sequence[int]
+) -> tuple[list[_Bucket], list[int]]:
+    """Which terms meet in which step, and the terms left over at the end.
+
+    Terms are numbered: those given first, then the message of each bucket. A bucket also
+    eliminates every other variable whose terms all lie inside it: one table instead of two.
+    """
+    live: dict[int, set[int]] = {}
+    pool = [set(scope) for scope in scopes]
+    for number, scope in enumerate(scopes):
+        for variable in scope:
+            live.setdefault(variable, set()).add(number)
+    left = dict.fromkeys(range(len(scopes)))
+    waiting = dict.fromkeys(variables)
+    plan = []
+    for variable in variables:
+        if variable not in waiting or not live.get(variable):
+            continue
+        members = set(live[variable])
+        scope = set().union(*(pool[number] for number in members))
+        eliminated = []
+        for other in sorted(scope):
+            if other in waiting and all(pool[number] <= scope for number in live[other]):
+                members |= live[other]
+                eliminated.append(other)
+                del waiting[other]
+        message = scope.difference(eliminated)
+        plan.append(_Bucket(tuple(sorted(members)), tuple(sorted(scope)), tuple(eliminated)))
+        for number in members:
+            del left[number]
+            for other in pool[number]:
+                live[other].discard(number)
+        left[len(pool)] = None
+        for other in message:
+            live[other].add(len(pool))
+        pool.append(message)
+    return plan, list(left)
