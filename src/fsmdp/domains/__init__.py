@@ -2,4 +2,6 @@
 
 from fsmdp.domains.sysadmin import sysadmin
 
-__all__ = ["sysadmin"]
+__all__ = [
+    "sysadmin",
+]
