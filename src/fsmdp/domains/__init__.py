@@ -1,10 +1,14 @@
 """Domains: families of models, each there for a property of its own."""
 
+from fsmdp.domains.exogenous import ExogenousBlock, exogenous_basis, exogenous_block
 from fsmdp.domains.influence import Influence, influence
 from fsmdp.domains.sysadmin import sysadmin
 
 __all__ = [
+    "ExogenousBlock",
     "Influence",
+    "exogenous_basis",
+    "exogenous_block",
     "influence",
     "sysadmin",
 ]
