@@ -1,6 +1,7 @@
 """Domains: families of models, each there for a property of its own."""
 
 from fsmdp.domains.exogenous import ExogenousBlock, exogenous_basis, exogenous_block
+from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
 from fsmdp.domains.sysadmin import sysadmin
 
@@ -9,6 +10,7 @@ __all__ = [
     "Influence",
     "exogenous_basis",
     "exogenous_block",
+    "gridworld",
     "influence",
     "sysadmin",
 ]
