@@ -3,6 +3,7 @@
 from fsmdp.domains.exogenous import ExogenousBlock, exogenous_basis, exogenous_block
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
+from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.sysadmin import sysadmin
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "exogenous_block",
     "gridworld",
     "influence",
+    "proposition_one",
     "sysadmin",
 ]
