@@ -4,6 +4,7 @@ from fsmdp.domains.exogenous import ExogenousBlock, exogenous_basis, exogenous_b
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
 from fsmdp.domains.proposition import proposition_one
+from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "gridworld",
     "influence",
     "proposition_one",
+    "random_model",
     "sysadmin",
 ]
