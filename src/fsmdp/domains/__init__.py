@@ -5,11 +5,15 @@ from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
+from fsmdp.domains.registry import DOMAINS, Domain, build_domain
 from fsmdp.domains.sysadmin import sysadmin
 
 __all__ = [
+    "DOMAINS",
+    "Domain",
     "ExogenousBlock",
     "Influence",
+    "build_domain",
     "exogenous_basis",
     "exogenous_block",
     "gridworld",
