@@ -37,9 +37,10 @@ class ExogenousBlock:
     `tank` (0, 1, 2): next = tank + filled - demanded, kept within 0 to 2, where filled is 1 under
     `fill` with a working pump, and demanded is 1 with probability 0.3, or 0.7 in a shock;
     `factor-i` (0, 1): P(1 next) = p_i(value), times the resilience of factor i in a shock.
-    No action reaches the factors; p_i and the resilience are random (`seed`). Rewards: 0, 0.5 or
-    1 for the tank's level, -0.25 for `fill`, -0.4 for `repair`, and r_i for factor i at 1 (random,
-    their sum is 1). The pump starts working, the tank full, every factor at 1.
+    No action reaches the factors. By `seed`, p_i(0) is drawn from [0.1, 0.5], p_i(1) from
+    [0.7, 0.95], the resilience from [0.1, 0.6]. Rewards: 0, 0.5 or 1 for the tank's level, -0.25
+    for `fill`, -0.4 for `repair`, and r_i for factor i at 1, with r_i drawn from [0.5, 1.5] and
+    then divided by their sum. The pump starts working, the tank full, every factor at 1.
 
     Next values are correlated through the shock, yet rewards are additive, so
     V*_l(s) = V*_l(pump, tank) + c_l + sum_i w_l,i factor_i: linear in `exogenous_basis`.

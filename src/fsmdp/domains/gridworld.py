@@ -36,7 +36,7 @@ def gridworld(
     is), `hide` keeps it in place. Reward: -1 for a move into a cell that is occupied now (its
     own, at the edge), one term for each cell; hiding never collides, hence V* = 0 everywhere.
     The agent starts in cell (0, 0), the object of lane r in column r + 1 (around the lane).
-    Paper: the gridworld remark of section 3.
+    Paper: the gridworld remark of section 2.
     """
     check_whole("gridworld", "rows", rows, 1)
     check_whole("gridworld", "columns", columns, 2)

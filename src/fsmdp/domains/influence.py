@@ -44,7 +44,8 @@ class Influence:
 
     Actions: `none`, `campaign-1`, ..., `campaign-K`. The nodes are cut into K blocks in order;
     campaign k lifts b of block k from 0.1 by 0.8 k / K and costs 0.35 (k / K)^2 / K: the stronger,
-    the dearer. Rewards: r_i x_i for each node (random, their sum is 1) and minus the cost.
+    the dearer. Rewards: r_i x_i for each node, with r_i drawn from [0.8, 1.2] by `seed` and then
+    divided by their sum, and minus the campaign's cost.
     `neighbours` lists each node's neighbours, equally many for all; by default i - 1 and i + 2
     around a ring.
 
