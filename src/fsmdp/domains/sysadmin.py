@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from fsmdp.domains.arguments import check_whole
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -18,6 +19,7 @@ STAYS_UP = 0.95
 COMES_UP = 0.0475
 HALVED_BY_EACH_DOWN = 0.5
 LARGEST_DEGREE = 16
+LARGEST_NETWORK = 100_000
 
 TOPOLOGIES = ("ring", "bidirectional-ring", "star", "three-legs")
 
@@ -39,8 +41,7 @@ def sysadmin(
     dictionary from each machine to those it depends on.
     Source: Guestrin, Koller, Parr and Venkataraman, JAIR 2003.
     """
-    if machines < 1:
-        raise ModelError(f"sysadmin: expected at least 1 machine, found {machines}.")
+    check_whole("sysadmin", "machines", machines, 1, LARGEST_NETWORK)
     depends_on = dependencies(machines, topology)
     names = [f"machine-{machine}" for machine in range(machines)]
     tables = {len(others): _up_table(len(others)) for others in depends_on}
@@ -94,19 +95,25 @@ def dependencies(
 
 
 def _checked(machines: int, topology: Mapping[int, Iterable[int]]) -> list[tuple[int, ...]]:
-    found = [tuple(sorted(set(topology.get(i, ())) - {i})) for i in range(machines)]
     known = set(range(machines))
-    unknown = {other for others in found for other in others} | set(topology)
-    if not unknown <= known:
-        raise ModelError(
-            f"sysadmin: the topology names machine {sorted(unknown - known, key=str)[0]!r}; "
-            f"expected 0 to {machines - 1}."
-        )
+    for machine, others in topology.items():
+        if isinstance(others, str) or not isinstance(others, Iterable):
+            raise ModelError(
+                f"sysadmin: machine {machine!r} depends on {others!r}, expected a list of "
+                "machines; put it in brackets."
+            )
+        unknown = sorted({machine, *others} - known, key=str)
+        if unknown:
+            raise ModelError(
+                f"sysadmin: the topology names machine {unknown[0]!r}, expected 0 to "
+                f"{machines - 1}; rename it or add machines."
+            )
+    found = [tuple(sorted(set(topology.get(i, ())) - {i})) for i in range(machines)]
     largest = max(map(len, found))
     if largest > LARGEST_DEGREE:
         raise ModelError(
             f"sysadmin: a machine depends on {largest} others, expected at most {LARGEST_DEGREE}; "
-            f"its table would have 2^{largest + 1} rows."
+            f"its table would have 2^{largest + 1} rows, thin the network out."
         )
     return found
 

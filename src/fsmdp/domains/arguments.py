@@ -1,0 +1,27 @@
+"""Checks of what a domain's builder is given."""
+
+from __future__ import annotations
+
+from fsmdp.errors import ModelError
+
+
+def check_whole(domain: str, name: str, value: object, least: int, most: int | None = None) -> None:
+    """Refuse anything but a whole number of at least `least` and at most `most`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value >= least and (most is None or value <= most):
+            return
+        remedy = f"use {least} or more" if value < least else f"use {most} or fewer"
+    else:
+        remedy = f"give {name} as an integer"
+    span = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise ModelError(f"{domain}: {name} is {value!r}, expected a whole number {span}; {remedy}.")
+
+
+def check_probability(domain: str, name: str, value: object) -> None:
+    """Refuse anything but a number from 0 to 1."""
+    # The comparison also refuses NaN.
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return
+    raise ModelError(
+        f"{domain}: {name} is {value!r}, expected a probability from 0 to 1; correct it."
+    )

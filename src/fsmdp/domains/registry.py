@@ -1,0 +1,204 @@
+"""Registry: every domain by name, and models built from text such as `sysadmin:ring:8`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+
+from fsmdp.domains.exogenous import exogenous_block
+from fsmdp.domains.gridworld import gridworld
+from fsmdp.domains.influence import influence
+from fsmdp.domains.proposition import proposition_one
+from fsmdp.domains.random import random_model
+from fsmdp.domains.sysadmin import sysadmin
+from fsmdp.errors import ModelError
+from fsmdp.model.mdp import FactoredMDP
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """What the text of an option may be: how messages say it, and how it is read."""
+
+    description: str
+    read: Callable[[str], object]  # ValueError when the text is of another kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """A family of models: its builder, and the options that text can set.
+
+    The first `positional` options may be given without their names.
+    """
+
+    name: str
+    build: Callable[..., FactoredMDP]
+    summary: str
+    options: Mapping[str, Kind]
+    positional: int
+
+
+def _read_whole(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _read_steps(text: str) -> int | None:
+    return None if text == "none" else _read_whole(text)
+
+
+def _read_word(text: str) -> str:
+    if not re.match(r"[A-Za-z]", text):
+        raise ValueError(text)
+    return text
+
+
+def _read_switch(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError(text)
+    return text == "yes"
+
+
+WHOLE = Kind("a whole number", _read_whole)
+NUMBER = Kind("a number", _read_number)
+STEPS = Kind("a whole number, or none for an infinite horizon", _read_steps)
+WORD = Kind("a word", _read_word)
+SWITCH = Kind("yes or no", _read_switch)
+
+ENDS = {"horizon": STEPS, "discount": NUMBER}
+RANDOM_SIZES = ("largest_size", "largest_parents", "latents", "rewards")
+RANDOM_SWITCHES = ("blocks", "drawn", "groups", "deterministic", "noise", "random_start")
+
+_ALL = (
+    Domain(
+        "sysadmin",
+        sysadmin,
+        "machines in a network that fail and can be rebooted",
+        {"machines": WHOLE, "topology": WORD, **ENDS},
+        positional=2,
+    ),
+    Domain(
+        "gridworld",
+        gridworld,
+        "an agent among moving objects; hiding is safe, so V* is 0",
+        {"rows": WHOLE, "columns": WHOLE, "drift": NUMBER, **ENDS},
+        positional=2,
+    ),
+    Domain(
+        "influence",
+        influence,
+        "opinions on a graph pushed by campaigns; V* is linear in singles at any size",
+        {"nodes": WHOLE, "campaigns": WHOLE, "listening": NUMBER, "seed": WHOLE, **ENDS},
+        positional=1,
+    ),
+    Domain(
+        "exogenous-block",
+        exogenous_block,
+        "a controllable block among uncontrolled, correlated factors; V* is linear in blocks",
+        {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
+        positional=1,
+    ),
+    Domain(
+        "proposition-1",
+        proposition_one,
+        "V* is 0 while Q* is linear in hardly any basis",
+        {"bits": WHOLE, "seed": WHOLE, **ENDS},
+        positional=2,
+    ),
+    Domain(
+        "random",
+        random_model,
+        "a random model with every feature, by seed",
+        {"seed": WHOLE, "variables": WHOLE, "actions": WHOLE, **ENDS}
+        | dict.fromkeys(RANDOM_SIZES, WHOLE)
+        | dict.fromkeys(RANDOM_SWITCHES, SWITCH),
+        positional=1,
+    ),
+)
+
+DOMAINS: Mapping[str, Domain] = MappingProxyType({domain.name: domain for domain in _ALL})
+
+
+def build_domain(text: str) -> FactoredMDP:
+    """The model that text describes: `name:value:...:option=value:...`.
+
+    `sysadmin:ring:8`, `sysadmin:8:ring` and `sysadmin:machines=8:topology=ring:horizon=20` are
+    all understood: a value without a name goes to the domain's first option that is still free
+    and can read it.
+    """
+    if not isinstance(text, str):
+        raise ModelError(
+            f"domain: expected text such as 'sysadmin:ring:8', found {type(text).__name__}; "
+            "give a string, or call the domain's function."
+        )
+    name, *parts = text.split(":")
+    if name not in DOMAINS:
+        raise ModelError(f"unknown domain {name!r}; {_suggest(name, list(DOMAINS))}.")
+    domain = DOMAINS[name]
+    values: dict[str, object] = {}
+    for part in parts:
+        option, separator, value = part.partition("=")
+        if separator:
+            _read_named(domain, option, value, values)
+        else:
+            _read_positional(domain, part, values)
+    return domain.build(**values)
+
+
+def _read_named(domain: Domain, option: str, text: str, values: dict[str, object]) -> None:
+    if option not in domain.options:
+        raise ModelError(
+            f"domain {domain.name!r}: unknown option {option!r}; "
+            f"{_suggest(option, list(domain.options))}."
+        )
+    if option in values:
+        raise ModelError(
+            f"domain {domain.name!r}: option {option!r} is given twice, as {values[option]!r} and "
+            f"as {text!r}; expected once, remove one."
+        )
+    kind = domain.options[option]
+    try:
+        values[option] = kind.read(text)
+    except ValueError:
+        raise ModelError(
+            f"domain {domain.name!r}, option {option!r}: expected {kind.description}, found "
+            f"{text!r}; correct the value."
+        ) from None
+
+
+def _read_positional(domain: Domain, text: str, values: dict[str, object]) -> None:
+    unnamed = list(domain.options)[: domain.positional]
+    free = [option for option in unnamed if option not in values]
+    for option in free:
+        try:
+            values[option] = domain.options[option].read(text)
+        except ValueError:
+            continue
+        return
+    if free:
+        wanted = " or ".join(f"{option} ({domain.options[option].description})" for option in free)
+        raise ModelError(
+            f"domain {domain.name!r}: expected {wanted}, found {text!r}; correct the value, or "
+            f"write option=value with one of {', '.join(domain.options)}."
+        )
+    raise ModelError(
+        f"domain {domain.name!r}: {text!r} is one value too many, expected at most "
+        f"{len(unnamed)} without a name ({', '.join(unnamed)}); write option=value with one of "
+        f"{', '.join(domain.options)}."
+    )
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
