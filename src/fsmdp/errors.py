@@ -19,3 +19,7 @@ class SizeError(FsmdpError):
 
 class WidthError(SizeError):
     """A network too wide to eliminate within the limit."""
+
+
+class PlanningError(FsmdpError):
+    """A program that cannot be solved as it stands; the message names the cause and the remedy."""

@@ -44,6 +44,8 @@ def test_marginals_equal_enumeration(seed):
             ):
                 expected = marginal(joint, table.scope, model.sizes)
                 found = cases.at(action)
+                axes = len(found.parent_scope) + len(found.scope)
+                assert found.probabilities.ndim == axes
                 parents = tuple(state[p] for p in found.parent_scope)
                 np.testing.assert_allclose(found.probabilities[parents], expected, atol=1e-12)
                 mean = float((expected * table.values).sum())

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from fsmdp import (
@@ -215,7 +216,12 @@ MISTAKES = {
     ),
     "not a basis": (lambda: pump().structure([1]), "expected a Basis, found list"),
     "state too short": (lambda: pump().check_state([1]), "state: expected 2 values"),
-    "state out of range": (lambda: pump().check_state([1, 3]), "'tank' is 3, expected 0 to 2"),
+    "state out of range": (lambda: pump().check_state([1, 3]), "'tank' is 3, expected a whole"),
+    "state of halves": (lambda: pump().check_state([1, 1.5]), "'tank' is 1.5, expected a whole"),
+    "parent of no kind": (
+        lambda: with_pump_cases(Case(ANY, [None], [FAIR, FAIR])),
+        "unknown variable None",
+    ),
 }
 
 
@@ -224,6 +230,13 @@ def test_mistake_is_refused_with_a_message_that_says_what_to_do(mistake):
     build, message = MISTAKES[mistake]
     with pytest.raises(ModelError, match=message):
         build()
+
+
+def test_numbers_of_numpy_are_numbers():
+    model = pump(horizon=np.int64(3), discount=np.float32(0.5))
+    assert (model.horizon, model.discount) == (3, 0.5)
+    assert Variable("x", np.int64(2)).size == 2
+    assert Reward("r", [], np.int64(0), np.float32(1)).high == 1.0
 
 
 @pytest.mark.parametrize("action", ["fix", 2, -1, 1.5, None])

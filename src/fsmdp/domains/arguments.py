@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fsmdp.errors import ModelError
+from fsmdp.model.variables import is_number, is_whole
 
 
 def check_whole(domain: str, name: str, value: object, least: int, most: int | None = None) -> None:
     """Refuse anything but a whole number of at least `least` and at most `most`."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         if value >= least and (most is None or value <= most):
             return
         remedy = f"use {least} or more" if value < least else f"use {most} or fewer"
@@ -20,7 +21,7 @@ def check_whole(domain: str, name: str, value: object, least: int, most: int | N
 def check_probability(domain: str, name: str, value: object) -> None:
     """Refuse anything but a number from 0 to 1."""
     # The comparison also refuses NaN.
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+    if is_number(value) and 0 <= value <= 1:
         return
     raise ModelError(
         f"{domain}: {name} is {value!r}, expected a probability from 0 to 1; correct it."

@@ -9,23 +9,24 @@ if TYPE_CHECKING:
 
     from fsmdp.simulation.environment import FactoredEnv
 
-ENVIRONMENTS = {
-    "fsmdp/SysAdmin-v0": "sysadmin",
-    "fsmdp/Gridworld-v0": "gridworld",
-    "fsmdp/Influence-v0": "influence",
-    "fsmdp/ExogenousBlock-v0": "exogenous-block",
-    "fsmdp/PropositionOne-v0": "proposition-1",
-    "fsmdp/Random-v0": "random",
+ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    "fsmdp/SysAdmin-v0": {"domain": "sysadmin"},
+    "fsmdp/Gridworld-v0": {"domain": "gridworld"},
+    "fsmdp/Influence-v0": {"domain": "influence"},
+    "fsmdp/ExogenousBlock-v0": {"domain": "exogenous-block"},
+    # Gymnasium's checker takes an episode of one step for a mistake.
+    "fsmdp/PropositionOne-v0": {"domain": "proposition-1", "horizon": 2},
+    "fsmdp/Random-v0": {"domain": "random"},
 }
 
 
 def register(gymnasium: ModuleType) -> None:
     """Tell Gymnasium of every domain; called when it is imported."""
-    for identifier, domain in ENVIRONMENTS.items():
+    for identifier, options in ENVIRONMENTS.items():
         gymnasium.register(
             identifier,
             entry_point="fsmdp.domains.environments:make_domain_env",
-            kwargs={"domain": domain},
+            kwargs=options,
         )
 
 

@@ -153,6 +153,6 @@ def _drop_idle_parents(marginal: Marginal) -> Marginal:
         if float(np.ptp(table, axis=axis).max()) <= EQUAL:
             table = np.take(table, 0, axis=axis)
             kept.pop(axis)
-    table = np.ascontiguousarray(table)
+    table = np.ascontiguousarray(table).reshape(table.shape)  # numpy makes a scalar a vector
     table.flags.writeable = False
     return Marginal(tuple(kept), marginal.scope, table)

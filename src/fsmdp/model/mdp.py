@@ -18,7 +18,15 @@ from fsmdp.model.marginals import Marginals, compute_marginal, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import RewardTerm, Structure, check_horizon, index_actions
 from fsmdp.model.tables import Floats, Table, read_only_array
-from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name, table_size
+from fsmdp.model.variables import (
+    Scope,
+    Variable,
+    check_state,
+    find_positions,
+    is_whole,
+    positions_by_name,
+    table_size,
+)
 
 Start = int | Floats
 """How a variable starts: at a value, or drawn from a distribution."""
@@ -69,7 +77,7 @@ class FactoredMDP:
             raise ModelError("variables: expected at least one, found none; name what changes.")
         store("_action_positions", index_actions(self.actions))
         check_horizon(horizon, discount)
-        store("horizon", horizon)
+        store("horizon", None if horizon is None else int(horizon))
         store("discount", float(discount))
         store(
             "dynamics",
@@ -151,18 +159,7 @@ class FactoredMDP:
 
     def check_state(self, state: Sequence[int]) -> tuple[int, ...]:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
-        found = tuple(int(value) for value in state)
-        if len(found) != len(self.variables):
-            raise ModelError(
-                f"state: expected {len(self.variables)} values, one per variable, found "
-                f"{len(found)}; give them in variable order."
-            )
-        for variable, value in zip(self.variables, found, strict=True):
-            if not 0 <= value < variable.size:
-                raise ModelError(
-                    f"state: {variable.name!r} is {value}, expected 0 to {variable.size - 1}."
-                )
-        return found
+        return check_state(state, self.variables)
 
     def mean_reward(self, state: Sequence[int], action: str | int) -> float:
         """Expected reward of an action in a state."""
@@ -207,7 +204,7 @@ def _resolve_initial(
 
 def _resolve_start(value: int | ArrayLike, variable: Variable) -> Start:
     where = f"initial of {variable.name!r}"
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if is_whole(value):
         if not 0 <= value < variable.size:
             raise ModelError(
                 f"{where}: value {value} is out of range, expected 0 to {variable.size - 1}."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import Case, Cases, partition
 from fsmdp.model.tables import Table, sorted_table
-from fsmdp.model.variables import Variable, find_positions, positions_by_name
+from fsmdp.model.variables import Variable, find_positions, is_number, positions_by_name
 
 BOUND_TOLERANCE = 1e-9
 
@@ -35,7 +35,7 @@ class Reward:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "cases", (cases,) if isinstance(cases, Case) else tuple(cases))
         for field, number in (("low", low), ("high", high), ("sigma", sigma)):
-            if isinstance(number, bool) or not isinstance(number, int | float):
+            if not is_number(number):
                 raise ModelError(
                     f"reward {name!r}: {field} is {number!r}, expected a number; give one."
                 )

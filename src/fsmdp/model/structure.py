@@ -13,6 +13,8 @@ from fsmdp.model.variables import (
     Scope,
     Variable,
     find_positions,
+    is_number,
+    is_whole,
     positions_by_name,
     table_size,
 )
@@ -136,14 +138,12 @@ def index_actions(actions: Sequence[str]) -> dict[str, int]:
 
 def check_horizon(horizon: int | None, discount: float) -> None:
     """Refuse a horizon below 1, a discount outside (0, 1], and an endless sum without discount."""
-    if horizon is not None and (
-        isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1
-    ):
+    if horizon is not None and (not is_whole(horizon) or horizon < 1):
         raise ModelError(
             f"horizon: expected a whole number of at least 1, or None for an infinite horizon, "
             f"found {horizon!r}; give the number of steps of an episode."
         )
-    if isinstance(discount, bool) or not isinstance(discount, int | float):
+    if not is_number(discount):
         raise ModelError(f"discount: expected a number, found {discount!r}; 1 means none.")
     if not 0 < discount <= 1:
         raise ModelError(

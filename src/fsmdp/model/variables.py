@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TypeGuard
 
 from fsmdp.errors import ModelError
 
@@ -27,7 +29,7 @@ class Variable:
                 f"variable {self.name!r}: a name is a non-empty string, found {self.name!r}; "
                 "name the variable."
             )
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+        if not is_whole(self.size) or self.size < 1:
             raise ModelError(
                 f"variable {self.name!r}: size must be a whole number of at least 1, "
                 f"found {self.size!r}; 2 makes it binary."
@@ -37,6 +39,17 @@ class Variable:
                 f"variable {self.name!r}: size {self.size} is above the limit "
                 f"{LARGEST_VARIABLE}; split it into several variables."
             )
+        object.__setattr__(self, "size", int(self.size))
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether something is an integer, numpy's included; truth values are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether something is a real number, numpy's included; truth values are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def positions_by_name(variables: Sequence[Variable]) -> dict[str, int]:
@@ -73,7 +86,7 @@ def _find_position(name: str | int | Variable, positions: Mapping[str, int], whe
     if isinstance(name, str):
         if name in positions:
             return positions[name]
-    elif not isinstance(name, bool) and 0 <= name < len(positions):
+    elif is_whole(name) and 0 <= name < len(positions):
         return int(name)
     known = ", ".join(list(positions)[:8]) + (", ..." if len(positions) > 8 else "")
     raise ModelError(f"{where}: unknown variable {_text(name)}; expected one of {known or 'none'}.")
@@ -81,6 +94,22 @@ def _find_position(name: str | int | Variable, positions: Mapping[str, int], whe
 
 def _text(name: str | int | Variable) -> str:
     return repr(name.name if isinstance(name, Variable) else name)
+
+
+def check_state(state: Sequence[int], variables: Sequence[Variable]) -> tuple[int, ...]:
+    """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
+    if len(state) != len(variables):
+        raise ModelError(
+            f"state: expected {len(variables)} values, one per variable, found "
+            f"{len(state)}; give them in variable order."
+        )
+    for variable, value in zip(variables, state, strict=True):
+        if not is_whole(value) or not 0 <= value < variable.size:
+            raise ModelError(
+                f"state: {variable.name!r} is {value}, expected a whole number from 0 to "
+                f"{variable.size - 1}."
+            )
+    return tuple(int(value) for value in state)
 
 
 def table_size(sizes: Iterable[int]) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.model.conditionals import Kernel
+from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.simulation.lookup import Inputs, Integers, Lookup, compile_lookup
 
 Floats = NDArray[np.float64]
 

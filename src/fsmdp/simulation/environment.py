@@ -96,10 +96,9 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         return self._values[: len(self.model.sizes)].copy()
 
     def _simulate(self, restart: bool, steps: int) -> None:
-        simulate(
-            *(self._compiled, self._given, self.np_random, 1.0),
-            *(restart, 0, steps, self._values, self._return, self._record),
-        )
+        rng, values = self.np_random, self._values
+        model, given, record = self._compiled, self._given, self._record
+        simulate(model, given, rng, 1.0, restart, 0, steps, values, self._return, record)
 
 
 def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fsmdp.compiled import compiled
 from fsmdp.model.flat import ExactSolution
+from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import RANDOM, Policy
 from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.lookup import Integers
 
 BY_CHANCE = 0
 BY_TABLE = 1
@@ -45,12 +45,14 @@ def given_action(model: CompiledModel) -> CompiledPolicy:
     return CompiledPolicy(BY_TABLE, nothing, np.zeros((1, 1), dtype=np.int64))
 
 
-@njit(cache=True, inline="always")
-def choose(policy, values, step, n_actions, rng):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def choose(
+    policy: CompiledPolicy, values: Integers, step: int, n_actions: int, rng: np.random.Generator
+) -> int:
     """Action in the state held by the first slots; `step` counts from 0 here."""
     if policy.kind == BY_CHANCE:
         return min(int(rng.random() * n_actions), n_actions - 1)
     column = 0
     for variable in range(len(policy.strides)):
         column += values[variable] * policy.strides[variable]
-    return policy.table[min(step, len(policy.table) - 1), column]
+    return policy.table[min(step, len(policy.table) - 1), column]  # type: ignore[no-any-return]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import Policy, follow
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
-from fsmdp.simulation.lookup import Integers
 from fsmdp.simulation.policies import compile_policy, given_action
 from fsmdp.simulation.simulate import new_record, simulate
 
@@ -70,22 +70,19 @@ def rollout(
             f"steps: expected 1 to {model.horizon or 'any number'} (the horizon), found {steps}."
         )
     rng = np.random.default_rng(seed)
-    compiled, compiled_policy = compile_model(model), compile_policy(model, policy)
+    compiled, arrays, discount = compile_model(model), compile_policy(model, policy), model.discount
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     unrecorded = new_record(compiled, 0, 0)
     returns = np.zeros(episodes)
     act = follow(model, policy)
-    cost_of_step = PYTHON_STEP if compiled_policy is None else max(1, len(model.variables) // 100)
+    cost_of_step = PYTHON_STEP if arrays is None else max(1, len(model.variables) // 100)
     chunk = max(1, CHUNK_STEPS // (steps * cost_of_step))
     for first in range(0, episodes, chunk):
         part = returns[first : first + chunk]
-        if compiled_policy is None and act is not None:
-            _run_in_python(compiled, act, steps, model.discount, rng, values, part)
+        if arrays is None:
+            _run_in_python(compiled, act, steps, discount, rng, values, part)
         else:
-            simulate(
-                *(compiled, compiled_policy, rng, model.discount),
-                *(True, 0, steps, values, part, unrecorded),
-            )
+            simulate(compiled, arrays, rng, discount, True, 0, steps, values, part, unrecorded)
         if progress is not None:
             progress(min(first + chunk, episodes), episodes)
     return Runs(returns, steps)
@@ -93,7 +90,7 @@ def rollout(
 
 def _run_in_python(
     model: CompiledModel,
-    act: Callable[[tuple[int, ...], int], int],
+    act: Callable[[tuple[int, ...], int], int] | None,
     steps: int,
     discount: float,
     rng: np.random.Generator,
@@ -102,6 +99,7 @@ def _run_in_python(
 ) -> None:
     given, unrecorded = given_action(model), new_record(model, 0, 0)
     reward = np.zeros(1)
+    assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):
         simulate(model, given, rng, discount, True, 0, 0, values, reward, unrecorded)
         for step in range(steps):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from fsmdp.compiled import compiled
+from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.simulation.compiled import CompiledModel, Floats
-from fsmdp.simulation.lookup import Integers, deselect, locate, select
-from fsmdp.simulation.policies import choose
+from fsmdp.simulation.policies import CompiledPolicy, choose
 
 
 class Record(NamedTuple):
@@ -30,8 +30,8 @@ def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
     )
 
 
-@njit(cache=True, inline="always")
-def _draw(cumulative, at, outcomes, rng):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def _draw(cumulative: Floats, at: int, outcomes: int, rng: np.random.Generator) -> int:
     """One of `outcomes` values by inversion; rounding in the last sum cannot overrun."""
     u = rng.random()
     outcome = 0
@@ -42,8 +42,19 @@ def _draw(cumulative, at, outcomes, rng):  # type: ignore[no-untyped-def]
 
 # The step stands inside the loop on purpose: handing a tuple of two dozen arrays to a function
 # once a step costs more than the step itself.
-@njit(cache=True)
-def simulate(model, policy, rng, discount, restart, first_step, steps, values, returns, record):  # type: ignore[no-untyped-def]
+@compiled()
+def simulate(
+    model: CompiledModel,
+    policy: CompiledPolicy,
+    rng: np.random.Generator,
+    discount: float,
+    restart: bool,
+    first_step: int,
+    steps: int,
+    values: Integers,
+    returns: Floats,
+    record: Record,
+) -> None:
     """Run `len(returns)` episodes of `steps` steps, writing their returns and perhaps a record.
 
     `values` holds the state in its first slots: the one to go on from unless `restart`, and the

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from fsmdp.compiled import compiled
 from fsmdp.model.cases import Cases
 
 Integers = NDArray[np.int64]
@@ -76,24 +76,24 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
     )
 
 
-@njit(cache=True, inline="always")
-def locate(lookup, table, values):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def locate(lookup: Lookup, table: int, values: Integers) -> int:
     """Where a table's row for these slot values begins."""
     at = lookup.offset[table]
     for i in range(lookup.input_start[table], lookup.input_start[table + 1]):
         at += values[lookup.input_slot[i]] * lookup.input_stride[i]
-    return at
+    return at  # type: ignore[no-any-return]
 
 
-@njit(cache=True, inline="always")
-def select(lookup, action, tables):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def select(lookup: Lookup, action: int, tables: Integers) -> None:
     """Write the action's exceptions over `tables`, which held the defaults."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
         tables[lookup.exception_item[e]] = lookup.exception_table[e]
 
 
-@njit(cache=True, inline="always")
-def deselect(lookup, action, tables):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def deselect(lookup: Lookup, action: int, tables: Integers) -> None:
     """Put the defaults back."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
         item = lookup.exception_item[e]
