@@ -130,7 +130,7 @@ class _Assembly:
         self.residuals = residuals
         self.rank = rank
         self.children: list[list[int]] = [[] for _ in scopes]
-        roots = []
+        roots: list[int] = []
         for node, parent in enumerate(parents):
             (roots if parent is None else self.children[parent]).append(node)
         self.root = roots[0] if len(roots) == 1 else self._add_node((), roots)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import greedy_sequence
 from fsmdp.model.variables import Scope
 
-MOST_TERMS = 4
+MOST_TERMS = 12
 """A message may stay a list of this many terms before they are added up into one."""
 
 
@@ -117,16 +118,17 @@ class ScheduleBuilder:
         """The same sum in fewer terms, when there are more than `most` of them."""
         if len(terms) <= most:
             return list(terms)
-        sums: list[tuple[set[int], list[Term]]] = []
-        for term in sorted(terms, key=lambda term: -len(term.scope)):
-            home = next((part for scope, part in sums if scope.issuperset(term.scope)), None)
-            if home is None:
-                sums.append((set(term.scope), [term]))
-            else:
-                home.append(term)
+        sums: dict[Scope, list[Term]] = {}
+        longest_first = sorted(terms, key=lambda term: -len(term.scope))
+        for _, alike in groupby(longest_first, key=lambda term: len(term.scope)):
+            wider = [(set(scope), scope) for scope in sums]
+            for term in alike:
+                holding = (scope for members, scope in wider if members.issuperset(term.scope))
+                home = term.scope if term.scope in sums else next(holding, term.scope)
+                sums.setdefault(home, []).append(term)
         return [
-            part[0] if len(part) == 1 else self._add_step(part, tuple(sorted(scope)), ())
-            for scope, part in sums
+            part[0] if len(part) == 1 else self._add_step(part, scope, ())
+            for scope, part in sums.items()
         ]
 
     def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> None:
@@ -188,8 +190,8 @@ def _bucket_plan(
     """
     live: dict[int, set[int]] = {}
     pool = [set(scope) for scope in scopes]
-    for number, scope in enumerate(scopes):
-        for variable in scope:
+    for number, given in enumerate(pool):
+        for variable in given:
             live.setdefault(variable, set()).add(number)
     left = dict.fromkeys(range(len(scopes)))
     waiting = dict.fromkeys(variables)
@@ -198,7 +200,7 @@ def _bucket_plan(
         if variable not in waiting or not live.get(variable):
             continue
         members = set(live[variable])
-        scope = set().union(*(pool[number] for number in members))
+        scope = {other for number in members for other in pool[number]}
         eliminated = []
         for other in sorted(scope):
             if other in waiting and all(pool[number] <= scope for number in live[other]):
