@@ -87,6 +87,22 @@ def test_many_tables_at_one_place_with_an_exception_each_are_maximised():
     assert_maximised(network, entries, build(network, method="shared").maximise(entries))
 
 
+def test_actions_that_differ_in_the_same_place_share_all_but_that():
+    def network(actions_each):
+        chain = [Cases(((i, i + 1),)) for i in range(7)]
+        groups = [((i,), *[(i,)] * actions_each) for i in range(8)]
+        own = [
+            Cases(scopes, {actions_each * i + g: g for g in range(1, actions_each + 1)})
+            for i, scopes in enumerate(groups)
+        ]
+        return Network((3,) * 8, 8 * actions_each + 1, (*chain, *own))
+
+    few, many = build(network(1)), build(network(5))
+    assert many.n_rows <= few.n_rows + 8 * 6 * 3
+    entries = random_entries(many.network)
+    assert_maximised(many.network, entries, many.maximise(entries))
+
+
 def test_exceptions_over_variables_that_the_default_never_uses_are_maximised():
     factors = (Cases(((0,), (1, 2), (3,)), {1: 1, 2: 2}), Cases(((), (3,)), {2: 1}))
     network = Network((2, 3, 2, 2, 2), 4, factors)

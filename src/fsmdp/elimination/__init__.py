@@ -1,7 +1,7 @@
 """Maximising sums of local functions, and writing that down as linear inequalities."""
 
 from fsmdp.elimination.choose import Elimination, build
-from fsmdp.elimination.junction_tree import JunctionTree, junction_tree
+from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.max_sum import Maximum, MaxSum
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import (
@@ -30,7 +30,6 @@ __all__ = [
     "build",
     "check_width",
     "given_order",
-    "junction_tree",
     "lp_rows",
     "min_degree",
     "min_fill",

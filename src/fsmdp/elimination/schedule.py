@@ -94,7 +94,6 @@ class ScheduleBuilder:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.steps: list[Step] = []
-        self.finals: list[int] = []
         self.n_messages = 0
 
     def table(self, factor: int, group: int, sign: int = 1) -> Term:
@@ -131,8 +130,8 @@ class ScheduleBuilder:
             for scope, part in sums.items()
         ]
 
-    def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> None:
-        """Max out all variables: the final step of the next class of actions."""
+    def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> int:
+        """Max out all variables of a class of actions; returns its final step."""
         pool = list(terms)
         plan, left = self._plan(pool, variables)
         for bucket in plan[:-1]:
@@ -144,10 +143,11 @@ class ScheduleBuilder:
             self._add_step([pool[n] for n in members], (), plan[-1].scope, is_final=True)
         else:
             self._add_step([pool[number] for number in left], (), (), is_final=True)
-        self.finals.append(len(self.steps) - 1)
+        return len(self.steps) - 1
 
-    def build(self) -> Schedule:
-        return Schedule(self.network, tuple(self.steps), tuple(self.finals), self.n_messages)
+    def build(self, finals: Sequence[int]) -> Schedule:
+        """The schedule, given the final step of each class."""
+        return Schedule(self.network, tuple(self.steps), tuple(finals), self.n_messages)
 
     def _plan(
         self, terms: Sequence[Term], variables: Sequence[int]

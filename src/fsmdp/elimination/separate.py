@@ -17,13 +17,14 @@ def separate_schedule(network: Network, orders: Sequence[Order]) -> Schedule:
     MDPs (2003), section 4.
     """
     builder = ScheduleBuilder(network)
+    finals = []
     for changes, order in zip(network.changes, orders, strict=True):
         replaced = dict(changes)
         terms = [
             builder.table(factor, replaced.get(factor, 0)) for factor in range(len(network.factors))
         ]
-        builder.finish(terms, order.variables)
-    return builder.build()
+        finals.append(builder.finish(terms, order.variables))
+    return builder.build(finals)
 
 
 def class_order(
