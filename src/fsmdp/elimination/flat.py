@@ -52,7 +52,8 @@ def flatten(schedule: Schedule) -> FlatSchedule:
     n_entries = schedule.network.n_entries
     axis_start, term_start = [0], [0]
     axis_variable: list[int] = []
-    first_inner, stride_start, strides = [], [], []
+    strides: list[int] = []
+    first_inner, stride_start = [], []
     offsets, signs, producers = [], [], []
     largest_block = 1
     strides_of: dict[Scope, dict[int, int]] = {}

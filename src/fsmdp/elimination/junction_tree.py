@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from fsmdp.elimination.order import Order
-from fsmdp.model.variables import Scope
+from fsmdp.model.variables import Scope, table_size
 
 MOST_CHILDREN = 8
 """Above this a node's children are put under nodes in between.
 
 The message down to a child sums over its siblings, so a hub of k children would cost k^2.
 """
+
+MOST_LOOKED_AT = 64
+"""Nodes looked at in search of a small one; a hub's variable may be in thousands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +29,7 @@ class JunctionTree:
     """
 
     scopes: tuple[Scope, ...]
+    table_sizes: tuple[int, ...]
     separators: tuple[Scope, ...]
     residuals: tuple[tuple[int, ...], ...]
     parents: tuple[int, ...]
@@ -33,6 +37,16 @@ class JunctionTree:
     depths: tuple[int, ...]
     elimination_rank: dict[int, int]
     node_of_variable: dict[int, int]
+
+    @classmethod
+    def from_order(cls, order: Order, sizes: Sequence[int]) -> JunctionTree:
+        """The tree of an order's cliques, without those that are part of a neighbour.
+
+        A clique is joined to that of the first variable eliminated after its own, and takes it
+        over when it contains it.
+        Cost: the total length of the cliques.
+        """
+        return _assemble(order).tree(sizes)
 
     @property
     def root(self) -> int:
@@ -46,6 +60,19 @@ class JunctionTree:
         first = min(scope, key=lambda variable: self.elimination_rank.get(variable, -1))
         node = self.node_of_variable.get(first)
         return node if node is not None and set(scope) <= set(self.scopes[node]) else None
+
+    def smallest_node(self, variables: Collection[int], top: int) -> int:
+        """The node of the smallest table that holds some variables, looking down from one.
+
+        Cost: the nodes that hold them, up to `MOST_LOOKED_AT`.
+        """
+        wanted = set(variables)
+        holding = [top]
+        for node in holding:
+            if len(holding) > MOST_LOOKED_AT:
+                break
+            holding += [c for c in self.children[node] if wanted <= set(self.scopes[c])]
+        return min(holding, key=self.table_sizes.__getitem__)
 
     def smallest_subtree(self, scopes: Iterable[Scope]) -> set[int]:
         """The fewest connected nodes that between them hold every scope.
@@ -83,13 +110,7 @@ class JunctionTree:
         return nodes
 
 
-def junction_tree(order: Order) -> JunctionTree:
-    """The tree of an order's cliques, without those that are part of a neighbour.
-
-    A clique is joined to that of the first variable eliminated after its own, and takes it over
-    when it contains it.
-    Cost: the total length of the cliques.
-    """
+def _assemble(order: Order) -> _Assembly:
     rank = {variable: position for position, variable in enumerate(order.variables)}
     scopes: list[Scope] = []
     residuals: list[list[int]] = []
@@ -113,7 +134,7 @@ def junction_tree(order: Order) -> JunctionTree:
     parents = [
         None if following is None else node_of_variable[following] for following in next_variable
     ]
-    return _Assembly(scopes, residuals, parents, rank).tree()
+    return _Assembly(scopes, residuals, parents, rank)
 
 
 class _Assembly:
@@ -130,7 +151,7 @@ class _Assembly:
         self.residuals = residuals
         self.rank = rank
         self.children: list[list[int]] = [[] for _ in scopes]
-        roots = []
+        roots: list[int] = []
         for node, parent in enumerate(parents):
             (roots if parent is None else self.children[parent]).append(node)
         self.root = roots[0] if len(roots) == 1 else self._add_node((), roots)
@@ -160,7 +181,7 @@ class _Assembly:
                 )
             self.children[node] = groups
 
-    def tree(self) -> JunctionTree:
+    def tree(self, sizes: Sequence[int]) -> JunctionTree:
         for node in range(len(self.scopes)):
             self._divide_children(node)
         from_root = [self.root]
@@ -177,6 +198,7 @@ class _Assembly:
         residuals = tuple(tuple(self.residuals[node]) for node in kept)
         return JunctionTree(
             scopes=tuple(self.scopes[node] for node in kept),
+            table_sizes=tuple(table_size(sizes[v] for v in self.scopes[node]) for node in kept),
             separators=tuple(self._separator(node) for node in kept),
             residuals=residuals,
             parents=tuple(parents),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
@@ -32,11 +32,11 @@ class Maximum:
         """The lowest action that attains it."""
         return int(self.values.argmax())
 
-    def state(self, action: int) -> NDArray[np.int64]:
+    def state(self, action: int) -> Integers:
         """A state that attains the maximum of one action."""
-        return self.states([action])[0]
+        return self.states([action]).reshape(-1)
 
-    def states(self, actions: Sequence[int] | NDArray[np.int64] | None = None) -> Integers:
+    def states(self, actions: Sequence[int] | Integers | None = None) -> Integers:
         """A maximiser for each of some actions (all of them by default).
 
         Going back through the steps, each takes its best entry given the variables kept; the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,7 +105,7 @@ class Network:
 def _check_factor(position: int, factor: Cases[Scope], n_variables: int, n_actions: int) -> None:
     for group, scope in enumerate(factor):
         inside = all(0 <= variable < n_variables for variable in scope)
-        if not inside or any(a >= b for a, b in zip(scope, scope[1:], strict=False)):
+        if not inside or any(a >= b for a, b in pairwise(scope)):
             raise ModelError(
                 f"factor {position}, group {group}: expected a scope of increasing positions "
                 f"below {n_variables}, found {scope}; sort it and list each variable once."

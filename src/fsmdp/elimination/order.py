@@ -86,9 +86,7 @@ def best_order(
     return _complete(best, len(sizes))
 
 
-def given_order(
-    variables: Sequence[int], scopes: Iterable[Scope], sizes: Sequence[int]
-) -> Order:
+def given_order(variables: Sequence[int], scopes: Iterable[Scope], sizes: Sequence[int]) -> Order:
     """The cost of the user's own order, which must name every variable once."""
     if sorted(variables) != list(range(len(sizes))):
         missing = sorted(set(range(len(sizes))) - set(variables))
@@ -116,32 +114,38 @@ def greedy_sequence(
 def check_width(order: Order, limit: int = DEFAULT_LIMIT, names: Sequence[str] = ()) -> None:
     """Refuse an order whose largest table has more entries than the limit."""
     if order.largest_table > limit:
-        assert order.largest_at is not None
         raise width_error(
-            len(order.cliques), order.largest_table, order.largest_at, order.induced_width, limit,
-            names,
+            len(order.cliques),
+            order.induced_width,
+            order.largest_table,
+            limit,
+            where=f" at {variable_text(order.largest_at, names)}",
         )
 
 
 def width_error(
-    n_variables: int, entries: int, variable: int, width: int, limit: int, names: Sequence[str]
+    n_variables: int, width: int, entries: int, limit: int, what: str = "a table", where: str = ""
 ) -> WidthError:
-    """The refusal, with what would have been needed and what to do instead."""
-    where = repr(names[variable]) if names else f"variable {variable}"
+    """The refusal: what would have been needed, and what to do instead."""
     return WidthError(
-        f"eliminating {n_variables} variables needs a table of {size_text(entries)} entries "
-        f"({_memory_text(8 * entries)}) at {where} (induced width {width}, limit "
+        f"eliminating {n_variables} variables needs {what} of {size_text(entries)} entries "
+        f"({_memory_text(8 * entries)}){where} (induced width {width}, limit "
         f"{size_text(limit)}); use a smaller basis, pass elimination_order=..., or "
         "method='cutting-planes'."
     )
 
 
+def variable_text(variable: int | None, names: Sequence[str]) -> str:
+    """A variable as messages name it."""
+    return repr(names[variable]) if names and variable is not None else f"variable {variable}"
+
+
 def size_text(entries: int) -> str:
-    """A number of entries as people read it: 640, 2^31, 5.2e+11."""
-    if entries < 10_000:
-        return str(entries)
-    if entries & (entries - 1) == 0:
+    """A number of entries as people read it: 46,464, 2^31, 5.2e+11."""
+    if entries >= 2**14 and entries & (entries - 1) == 0:
         return f"2^{entries.bit_length() - 1}"
+    if entries < 10**8:
+        return f"{entries:,}"
     exponent = len(str(entries)) - 1
     return f"{entries / 10**exponent:.1f}e+{exponent}"
 
@@ -248,12 +252,13 @@ def _greedy(
     for local in range(n):
         costs[local] = graph.fill(local) if by_fill else graph.log_size(graph.neighbours[local])
     remaining = sum(1 << local for local in range(n) if graph.variables[local] not in kept)
-    queue = [(costs[local], ties[local], local) for local in _bits(remaining)]
+    levels = [0] * n
+    queue = [(costs[local], 0, ties[local], local) for local in _bits(remaining)]
     heapq.heapify(queue)
     while queue:
-        cost, _, local = heapq.heappop(queue)
+        cost, level, _, local = heapq.heappop(queue)
         # A variable is queued again whenever its cost changes; older copies are out of date.
-        if not remaining >> local & 1 or cost != costs[local]:
+        if not remaining >> local & 1 or (cost, level) != (costs[local], levels[local]):
             continue
         remaining ^= 1 << local
         around = graph.neighbours[local]
@@ -268,7 +273,9 @@ def _greedy(
                 costs[other] -= (graph.neighbours[other] & ~around).bit_count()
             else:
                 costs[other] = graph.fill(other)
-            heapq.heappush(queue, (costs[other], ties[other], other))
+            if around >> other & 1:
+                levels[other] = max(levels[other], level + 1)
+            heapq.heappush(queue, (costs[other], levels[other], ties[other], other))
     return graph.order()
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import greedy_sequence
 from fsmdp.model.variables import Scope
 
-MOST_TERMS = 4
+MOST_TERMS = 12
 """A message may stay a list of this many terms before they are added up into one."""
 
 
@@ -93,7 +94,6 @@ class ScheduleBuilder:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.steps: list[Step] = []
-        self.finals: list[int] = []
         self.n_messages = 0
 
     def table(self, factor: int, group: int, sign: int = 1) -> Term:
@@ -117,20 +117,21 @@ class ScheduleBuilder:
         """The same sum in fewer terms, when there are more than `most` of them."""
         if len(terms) <= most:
             return list(terms)
-        sums: list[tuple[set[int], list[Term]]] = []
-        for term in sorted(terms, key=lambda term: -len(term.scope)):
-            home = next((part for scope, part in sums if scope.issuperset(term.scope)), None)
-            if home is None:
-                sums.append((set(term.scope), [term]))
-            else:
-                home.append(term)
+        sums: dict[Scope, list[Term]] = {}
+        longest_first = sorted(terms, key=lambda term: -len(term.scope))
+        for _, alike in groupby(longest_first, key=lambda term: len(term.scope)):
+            wider = [(set(scope), scope) for scope in sums]
+            for term in alike:
+                holding = (scope for members, scope in wider if members.issuperset(term.scope))
+                home = term.scope if term.scope in sums else next(holding, term.scope)
+                sums.setdefault(home, []).append(term)
         return [
-            part[0] if len(part) == 1 else self._add_step(part, tuple(sorted(scope)), ())
-            for scope, part in sums
+            part[0] if len(part) == 1 else self._add_step(part, scope, ())
+            for scope, part in sums.items()
         ]
 
-    def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> None:
-        """Max out all variables: the final step of the next class of actions."""
+    def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> int:
+        """Max out all variables of a class of actions; returns its final step."""
         pool = list(terms)
         plan, left = self._plan(pool, variables)
         for bucket in plan[:-1]:
@@ -142,10 +143,11 @@ class ScheduleBuilder:
             self._add_step([pool[n] for n in members], (), plan[-1].scope, is_final=True)
         else:
             self._add_step([pool[number] for number in left], (), (), is_final=True)
-        self.finals.append(len(self.steps) - 1)
+        return len(self.steps) - 1
 
-    def build(self) -> Schedule:
-        return Schedule(self.network, tuple(self.steps), tuple(self.finals), self.n_messages)
+    def build(self, finals: Sequence[int]) -> Schedule:
+        """The schedule, given the final step of each class."""
+        return Schedule(self.network, tuple(self.steps), tuple(finals), self.n_messages)
 
     def _plan(
         self, terms: Sequence[Term], variables: Sequence[int]
@@ -188,8 +190,8 @@ def _bucket_plan(
     """
     live: dict[int, set[int]] = {}
     pool = [set(scope) for scope in scopes]
-    for number, scope in enumerate(scopes):
-        for variable in scope:
+    for number, given in enumerate(pool):
+        for variable in given:
             live.setdefault(variable, set()).add(number)
     left = dict.fromkeys(range(len(scopes)))
     waiting = dict.fromkeys(variables)
@@ -198,7 +200,7 @@ def _bucket_plan(
         if variable not in waiting or not live.get(variable):
             continue
         members = set(live[variable])
-        scope = set().union(*(pool[number] for number in members))
+        scope = {other for number in members for other in pool[number]}
         eliminated = []
         for other in sorted(scope):
             if other in waiting and all(pool[number] <= scope for number in live[other]):

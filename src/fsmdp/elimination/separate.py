@@ -7,46 +7,37 @@ from collections.abc import Sequence
 from fsmdp.elimination.network import Change, Network
 from fsmdp.elimination.order import Order, best_order, given_order
 from fsmdp.elimination.schedule import Schedule, ScheduleBuilder
-from fsmdp.model.variables import Scope
 
 
-def separate_schedule(
-    network: Network, elimination_order: Sequence[int] | None = None, tries: int = 2
-) -> Schedule:
-    """Steps that eliminate each class's own network in its own order.
+def separate_schedule(network: Network, orders: Sequence[Order]) -> Schedule:
+    """Steps that eliminate the network of each class of actions in an order of its own.
 
     Cost: the number of classes times the entries of one network.
     Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
     MDPs (2003), section 4.
     """
     builder = ScheduleBuilder(network)
-    for changes in network.changes:
-        order = class_order(network, changes, elimination_order, tries)
+    finals = []
+    for changes, order in zip(network.changes, orders, strict=True):
         replaced = dict(changes)
         terms = [
-            builder.table(factor, replaced.get(factor, 0))
-            for factor in range(len(network.factors))
+            builder.table(factor, replaced.get(factor, 0)) for factor in range(len(network.factors))
         ]
-        builder.finish(terms, order.variables)
-    return builder.build()
+        finals.append(builder.finish(terms, order.variables))
+    return builder.build(finals)
 
 
 def class_order(
     network: Network,
     changes: tuple[Change, ...],
     elimination_order: Sequence[int] | None = None,
-    tries: int = 2,
+    tries: int = 1,
 ) -> Order:
     """The order for one class of actions: the user's own, or the best found for its scopes."""
-    scopes = class_scopes(network, changes)
+    replaced = dict(changes)
+    scopes = [
+        factor.groups[replaced.get(position, 0)] for position, factor in enumerate(network.factors)
+    ]
     if elimination_order is not None:
         return given_order(elimination_order, scopes, network.sizes)
     return best_order(scopes, network.sizes, tries)
-
-
-def class_scopes(network: Network, changes: tuple[Change, ...]) -> list[Scope]:
-    """The scopes of the factors of one class of actions."""
-    replaced = dict(changes)
-    return [
-        factor.groups[replaced.get(position, 0)] for position, factor in enumerate(network.factors)
-    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fsmdp.elimination.junction_tree import JunctionTree, junction_tree
+from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.network import Change, Network
 from fsmdp.elimination.order import Order
 from fsmdp.elimination.schedule import Schedule, ScheduleBuilder, Term
+from fsmdp.model.variables import Scope
 
 MOST_LOCAL_TERMS = 8
 """A node with more tables than this adds them up once; classes subtract what they change."""
@@ -27,7 +29,15 @@ def shared_schedule(network: Network, order: Order) -> Schedule:
     makes a class's subtree larger.
     Cost: the tree's entries twice, plus those of each class's subtree.
     """
-    return _SharedBuilder(network, order).build()
+    tree = JunctionTree.from_order(order, network.sizes)
+    classes = [_class(network, tree, changes) for changes in network.changes]
+    schedule = _SharedBuilder(network, tree, classes).build()
+    lowered = [_at_smallest_node(network, tree, one) for one in classes]
+    if [one.nodes for one in lowered] == [one.nodes for one in classes]:
+        return schedule
+    # Smaller tables for the classes, but maybe more messages down to where they are.
+    other = _SharedBuilder(network, tree, lowered).build()
+    return min(schedule, other, key=lambda one: one.n_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +48,33 @@ class _Class:
     nodes: frozenset[int]
 
 
+def _class(network: Network, tree: JunctionTree, changes: tuple[Change, ...]) -> _Class:
+    # Where only constants change any place will do; at the root no message down is needed.
+    nodes = tree.smallest_subtree(_changed_scopes(network, changes)) or {tree.root}
+    return _Class(changes, frozenset(nodes))
+
+
+def _at_smallest_node(network: Network, tree: JunctionTree, one: _Class) -> _Class:
+    variables = {v for scope in _changed_scopes(network, one.changes) for v in scope}
+    (node, *more) = one.nodes
+    if more or not variables or not variables <= set(tree.scopes[node]):
+        return one
+    return _Class(one.changes, frozenset({tree.smallest_node(variables, node)}))
+
+
+def _changed_scopes(network: Network, changes: tuple[Change, ...]) -> list[Scope]:
+    """Scopes of the tables that a class takes out and of those that it puts in."""
+    factors = network.factors
+    return [factors[f].groups[group] for f, other in changes for group in (0, other)]
+
+
 class _SharedBuilder:
-    def __init__(self, network: Network, order: Order) -> None:
+    def __init__(self, network: Network, tree: JunctionTree, classes: Sequence[_Class]) -> None:
         self.network = network
         self.builder = ScheduleBuilder(network)
-        self.tree: JunctionTree = junction_tree(order)
-        self.order = order
-        self.classes = [self._class(changes) for changes in network.changes]
-        n_nodes = len(self.tree.scopes)
+        self.tree = tree
+        self.classes = classes
+        n_nodes = len(tree.scopes)
         self.local: list[list[Term]] = [[] for _ in range(n_nodes)]
         self.up: list[list[Term]] = [[] for _ in range(n_nodes)]
         self.down: list[list[Term]] = [[] for _ in range(n_nodes)]
@@ -53,25 +82,21 @@ class _SharedBuilder:
         self.home_of_factor: dict[int, int] = {}
 
     def build(self) -> Schedule:
-        self._place_factors()
         needs_up, needs_down = self._needed_messages()
+        self._place_factors(needs_up, needs_down)
         for node in range(len(self.tree.scopes)):
             if needs_up[node]:
                 self._send_up(node)
         for node in reversed(range(len(self.tree.scopes))):
             if needs_down[node]:
                 self._send_down(node)
-        self._finish_classes()
-        return self.builder.build()
+        return self.builder.build(self._finish_classes())
 
-    def _class(self, changes: tuple[Change, ...]) -> _Class:
-        scopes = []
-        for factor, group in changes:
-            groups = self.network.factors[factor].groups
-            scopes += [groups[0], groups[group]]
-        return _Class(changes, frozenset(self.tree.smallest_subtree(scopes)))
-
-    def _place_factors(self) -> None:
+    def _place_factors(self, needs_up: list[bool], needs_down: list[bool]) -> None:
+        used = {node for one in self.classes for node in one.nodes}
+        for node, parent in enumerate(self.tree.parents):
+            used |= {node} if needs_up[node] else set()
+            used |= {parent} if needs_down[node] else set()
         by_node: list[list[int]] = [[] for _ in self.tree.scopes]
         constants = []
         for factor, scope in enumerate(self.network.default_scopes):
@@ -83,6 +108,8 @@ class _SharedBuilder:
                 constants.append(self.builder.table(factor, 0))
         self.constants = self.builder.add_up(constants, most=1)
         for node, factors in enumerate(by_node):
+            if node not in used:
+                continue
             tables = [self.builder.table(factor, 0) for factor in factors]
             if len(tables) > MOST_LOCAL_TERMS:
                 tables = self.builder.add_up(tables)
@@ -98,11 +125,10 @@ class _SharedBuilder:
         needs_up = [False] * len(tree.scopes)
         needs_down = [False] * len(tree.scopes)
         for one in self.classes:
-            nodes = one.nodes or {tree.root}
-            for node in nodes:
+            for node in one.nodes:
                 for child in tree.children[node]:
-                    needs_up[child] |= child not in nodes
-            top = min(nodes, key=tree.depths.__getitem__)
+                    needs_up[child] |= child not in one.nodes
+            top = min(one.nodes, key=tree.depths.__getitem__)
             needs_down[top] |= top != tree.root
         for node in range(len(tree.scopes)):
             if needs_down[node]:
@@ -133,39 +159,48 @@ class _SharedBuilder:
         variables = self._ranked({v for v in self.tree.scopes[parent] if v not in kept})
         self.down[node] = self.builder.add_up(self.builder.eliminate(terms, variables))
 
-    def _finish_classes(self) -> None:
-        everything = self._terms_of(frozenset({self.tree.root}), ())
-        everywhere = self.tree.scopes[self.tree.root] if self.tree.scopes else ()
-        if sum(not one.nodes for one in self.classes) > 1:
-            # Several classes differ by constants only: the maximum of the rest is found once.
-            everything = self.builder.eliminate(everything, self._ranked(set(everywhere)))
-        for one in self.classes:
-            terms = self._terms_of(one.nodes, one.changes) if one.nodes else [*everything]
-            terms += self.constants
-            for factor, group in one.changes:
-                terms.append(self.builder.table(factor, group))
-                if self.home_of_factor.get(factor) not in one.nodes:
-                    # The default table is inside a message: there it can only be taken back.
-                    terms.append(self.builder.table(factor, 0, sign=-1))
-            variables = {variable for term in terms for variable in term.scope}
-            self.builder.finish(terms, self._ranked(variables))
+    def _finish_classes(self) -> list[int]:
+        """The final step of each class; those with the same place and leftovers share these."""
+        alike: dict[tuple[frozenset[int], frozenset[int]], list[int]] = {}
+        for number, one in enumerate(self.classes):
+            dropped = {f for f, _ in one.changes if self.home_of_factor.get(f) in one.nodes}
+            alike.setdefault((one.nodes, frozenset(dropped)), []).append(number)
+        finals = [0] * len(self.classes)
+        for (nodes, dropped_factors), members in alike.items():
+            rest = self._unchanged_terms(nodes, dropped_factors)
+            added = [self._added_terms(self.classes[n].changes, dropped_factors) for n in members]
+            if len(members) > 1:
+                touched = _variables(term for terms in added for term in terms)
+                rest = self.builder.eliminate(rest, self._ranked(_variables(rest) - touched))
+            for number, terms in zip(members, added, strict=True):
+                network = [*rest, *terms, *self.constants]
+                finals[number] = self.builder.finish(network, self._ranked(_variables(network)))
+        return finals
 
-    def _terms_of(self, nodes: frozenset[int], changes: tuple[Change, ...]) -> list[Term]:
-        """The default terms of a subtree that a class leaves unchanged, and its border."""
+    def _unchanged_terms(self, nodes: frozenset[int], dropped: frozenset[int]) -> list[Term]:
+        """The default terms of a subtree without some factors, and the messages at its border."""
         tree = self.tree
-        replaced = {self.network.offsets[factor][0] for factor, _ in changes}
+        starts = {self.network.offsets[factor][0] for factor in dropped}
         terms: list[Term] = []
         for node in sorted(nodes):
-            terms += [
-                term
-                for term in self.local[node]
-                if term.producer >= 0 or term.offset not in replaced
-            ]
+            terms += [t for t in self.local[node] if t.producer >= 0 or t.offset not in starts]
             for child in tree.children[node]:
                 if child not in nodes:
                     terms += self.up[child]
-        top = min(nodes, key=tree.depths.__getitem__)
-        return terms + self.down[top]
+        return terms + self.down[min(nodes, key=tree.depths.__getitem__)]
+
+    def _added_terms(self, changes: tuple[Change, ...], dropped: frozenset[int]) -> list[Term]:
+        terms = []
+        for factor, group in changes:
+            terms.append(self.builder.table(factor, group))
+            if factor not in dropped:
+                # The default table is inside a message: there it can only be taken back.
+                terms.append(self.builder.table(factor, 0, sign=-1))
+        return terms
 
     def _ranked(self, variables: set[int]) -> list[int]:
         return sorted(variables, key=self.tree.elimination_rank.__getitem__)
+
+
+def _variables(terms: Iterable[Term]) -> set[int]:
+    return {variable for term in terms for variable in term.scope}

@@ -1,0 +1,38 @@
+"""Maximising sums of local functions, and writing that down as linear inequalities."""
+
+from fsmdp.elimination.choose import Elimination, build
+from fsmdp.elimination.junction_tree import JunctionTree
+from fsmdp.elimination.max_sum import Maximum, MaxSum
+from fsmdp.elimination.network import Network
+from fsmdp.elimination.order import (
+    Order,
+    best_order,
+    check_width,
+    given_order,
+    min_degree,
+    min_fill,
+)
+from fsmdp.elimination.rows import Rows, lp_rows
+from fsmdp.elimination.schedule import Schedule
+from fsmdp.elimination.separate import separate_schedule
+from fsmdp.elimination.shared import shared_schedule
+
+__all__ = [
+    "Elimination",
+    "JunctionTree",
+    "MaxSum",
+    "Maximum",
+    "Network",
+    "Order",
+    "Rows",
+    "Schedule",
+    "best_order",
+    "build",
+    "check_width",
+    "given_order",
+    "lp_rows",
+    "min_degree",
+    "min_fill",
+    "separate_schedule",
+    "shared_schedule",
+]
