@@ -81,6 +81,11 @@ def test_the_smallest_node_holds_the_scope_in_the_smallest_table(network):
         assert tree.table_sizes[node] == min(sizes)
 
 
+def test_the_tree_of_a_long_ring_is_shallow():
+    ring = [tuple(sorted((i, (i + 1) % 1000))) for i in range(1000)]
+    assert max(tree_of(ring, [2] * 1000).depths) <= 12
+
+
 def test_a_hub_never_has_many_children():
     star = tree_of([(0, leaf) for leaf in range(1, 300)], [2] * 300)
     islands = tree_of([(island,) for island in range(300)], [2] * 300)

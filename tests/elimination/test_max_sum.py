@@ -69,6 +69,17 @@ def test_maximum_does_not_depend_on_the_blocks_of_a_table(network, block):
     assert_maximised(network, entries, maximum)
 
 
+@given(networks(most_factors=10), st.integers(1, 3), st.integers(2, 3))
+def test_maximum_does_not_depend_on_what_is_added_up_early(network, terms, children):
+    entries = random_entries(network)
+    with (
+        mock.patch("fsmdp.elimination.shared.MOST_TERMS", terms),
+        mock.patch("fsmdp.elimination.junction_tree.MOST_CHILDREN", children),
+    ):
+        elimination = build(network, method="shared")
+    assert_maximised(network, entries, elimination.maximise(entries))
+
+
 def test_a_table_of_many_blocks_is_maximised():
     sizes = (3, 2, 4, 5, 2, 3, 2, 4, 3)
     everything = tuple(range(9))
@@ -80,8 +91,8 @@ def test_a_table_of_many_blocks_is_maximised():
 
 
 def test_many_tables_at_one_place_with_an_exception_each_are_maximised():
-    factors = tuple(Cases(((0, 1), (1,)), {action: 1}) for action in range(12))
-    constants = tuple(Cases(((), ()), {action: 1}) for action in range(6, 18))
+    factors = tuple(Cases(((0, 1), (1,)), {action: 1}) for action in range(16))
+    constants = tuple(Cases(((), ()), {action: 1}) for action in range(6, 20))
     network = Network((2, 3, 2), 20, (*factors, *constants, Cases(((1, 2),))))
     entries = random_entries(network)
     assert_maximised(network, entries, build(network, method="shared").maximise(entries))

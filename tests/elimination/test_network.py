@@ -43,6 +43,11 @@ def test_exceptions_of_unknown_actions_or_groups_are_refused():
         Network((2,), 2, (Cases(((0,), ()), {1: 2}),))
 
 
+def test_entries_that_are_not_finite_are_refused():
+    with pytest.raises(ModelError, match="entry 3 is -inf, expected a finite number"):
+        small().checked([0, 0, 0, -np.inf, 0, 0, 0, 0, 0, 0])
+
+
 def test_entries_of_the_wrong_length_are_refused():
     with pytest.raises(ModelError, match=r"expected shape \(10,\).*found \(9,\)"):
         small().value(np.zeros(9), [0, 0], 0)

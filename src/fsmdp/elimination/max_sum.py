@@ -64,7 +64,7 @@ class MaxSum:
         )
 
     def maximise(self, entries: ArrayLike) -> Maximum:
-        """The maximum for every action; entries must be finite."""
+        """The maximum for every action."""
         network = self.schedule.network
         buffer = np.empty(network.n_entries + self.schedule.n_messages)
         buffer[: network.n_entries] = network.checked(entries)

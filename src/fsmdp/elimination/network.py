@@ -92,12 +92,18 @@ class Network:
         return total
 
     def checked(self, entries: ArrayLike) -> Floats:
-        """Entries as a contiguous vector of the right length."""
+        """Entries as a contiguous vector of the right length, all finite."""
         numbers = np.ascontiguousarray(entries, dtype=np.float64)
         if numbers.shape != (self.n_entries,):
             raise ModelError(
                 f"entries of a network: expected shape ({self.n_entries},), one number for each "
                 f"entry of each table, found {numbers.shape}; lay the tables out by `offsets`."
+            )
+        if not np.isfinite(numbers).all():
+            at = int(np.flatnonzero(~np.isfinite(numbers))[0])
+            raise ModelError(
+                f"entries of a network: entry {at} is {numbers[at]}, expected a finite number; "
+                "for something forbidden give a large negative one."
             )
         return numbers
 

@@ -10,9 +10,6 @@ from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import greedy_sequence
 from fsmdp.model.variables import Scope
 
-MOST_TERMS = 12
-"""A message may stay a list of this many terms before they are added up into one."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
@@ -113,7 +110,7 @@ class ScheduleBuilder:
             pool.append(self._add_bucket(bucket, pool))
         return [pool[number] for number in left]
 
-    def add_up(self, terms: Sequence[Term], most: int = MOST_TERMS) -> list[Term]:
+    def add_up(self, terms: Sequence[Term], most: int) -> list[Term]:
         """The same sum in fewer terms, when there are more than `most` of them."""
         if len(terms) <= most:
             return list(terms)

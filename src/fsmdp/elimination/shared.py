@@ -11,8 +11,11 @@ from fsmdp.elimination.order import Order
 from fsmdp.elimination.schedule import Schedule, ScheduleBuilder, Term
 from fsmdp.model.variables import Scope
 
-MOST_LOCAL_TERMS = 8
-"""A node with more tables than this adds them up once; classes subtract what they change."""
+MOST_TERMS = 12
+"""A message, or the tables of a node, may stay a list of so many terms before they are added up.
+
+Adding up costs rows of its own; a long list costs non-zeros in every row that it enters.
+"""
 
 
 def shared_schedule(network: Network, order: Order) -> Schedule:
@@ -111,8 +114,7 @@ class _SharedBuilder:
             if node not in used:
                 continue
             tables = [self.builder.table(factor, 0) for factor in factors]
-            if len(tables) > MOST_LOCAL_TERMS:
-                tables = self.builder.add_up(tables)
+            tables = self.builder.add_up(tables, MOST_TERMS)
             self.local[node] = tables
             on_their_own = {term.offset for term in tables if term.producer < 0}
             for factor in factors:
@@ -147,7 +149,7 @@ class _SharedBuilder:
         for child in self.tree.children[node]:
             terms += self.up[child]
         left = self.builder.eliminate(terms, self.tree.residuals[node])
-        self.up[node] = self.builder.add_up(left)
+        self.up[node] = self.builder.add_up(left, MOST_TERMS)
 
     def _send_down(self, node: int) -> None:
         parent = self.tree.parents[node]
@@ -157,7 +159,8 @@ class _SharedBuilder:
                 terms += self.up[sibling]
         kept = set(self.tree.separators[node])
         variables = self._ranked({v for v in self.tree.scopes[parent] if v not in kept})
-        self.down[node] = self.builder.add_up(self.builder.eliminate(terms, variables))
+        left = self.builder.eliminate(terms, variables)
+        self.down[node] = self.builder.add_up(left, MOST_TERMS)
 
     def _finish_classes(self) -> list[int]:
         """The final step of each class; those with the same place and leftovers share these."""
