@@ -39,7 +39,7 @@ def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function
 
 @cache
 def cache_folder() -> Path:
-    """A folder named after the sources as they are now: beside them, or else in the user's cache."""
+    """A folder named after the sources as they are: beside them, or in the user's cache."""
     stamp = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         facts = source.stat()

@@ -50,10 +50,12 @@ class Elimination:
 
     @property
     def induced_width(self) -> int:
+        """Variables in the largest table, less one."""
         return self.schedule.induced_width
 
     @property
     def largest_table(self) -> int:
+        """Entries of the largest table."""
         return self.schedule.largest_table
 
     @property

@@ -50,6 +50,7 @@ class JunctionTree:
 
     @property
     def root(self) -> int:
+        """The last node, towards which upward messages go."""
         return len(self.scopes) - 1
 
     def top(self, scope: Scope) -> int | None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from fsmdp.compiled import compiled
 from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
@@ -81,7 +81,7 @@ class MaxSum:
         return states
 
 
-@njit(cache=True)
+@compiled()
 def _run(flat: FlatSchedule, buffer: Floats) -> None:
     """Fill in the messages of all steps in turn."""
     offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
@@ -108,7 +108,7 @@ def _run(flat: FlatSchedule, buffer: Floats) -> None:
             _advance(flat, step, start, inner, digits, base)
 
 
-@njit(cache=True)
+@compiled()
 def _block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) -> int:
     """Where each entry of a block lies in each term, from the block's first; its length."""
     start, end = flat.axis_start[step], flat.axis_start[step + 1]
@@ -128,7 +128,7 @@ def _block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers)
     return length
 
 
-@njit(cache=True)
+@compiled()
 def _add_terms(
     flat: FlatSchedule,
     first_term: int,
@@ -152,7 +152,7 @@ def _add_terms(
                 table[entry] -= buffer[origin + row[entry]]
 
 
-@njit(cache=True)
+@compiled()
 def _keep_largest(
     table: Floats, block: int, number: int, n_eliminated: int, output: int, buffer: Floats
 ) -> None:
@@ -173,7 +173,7 @@ def _keep_largest(
             at += 1
 
 
-@njit(cache=True)
+@compiled()
 def _advance(
     flat: FlatSchedule, step: int, first: int, inner: int, digits: Integers, base: Integers
 ) -> None:
@@ -192,7 +192,7 @@ def _advance(
             return
 
 
-@njit(cache=True)
+@compiled()
 def _trace(flat: FlatSchedule, buffer: Floats, final_steps: Integers, states: Integers) -> None:
     """Maximising states, from each final step back through the messages it is made of."""
     offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
@@ -213,7 +213,7 @@ def _trace(flat: FlatSchedule, buffer: Floats, final_steps: Integers, states: In
                     n_waiting += 1
 
 
-@njit(cache=True)
+@compiled()
 def _choose(
     flat: FlatSchedule,
     step: int,

@@ -57,6 +57,7 @@ class Network:
 
     @property
     def n_variables(self) -> int:
+        """Number of variables, those in no scope included."""
         return len(self.sizes)
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from fsmdp.compiled import compiled
 from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
@@ -28,10 +28,12 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
+        """Number of inequalities."""
         return int(self.gather.shape[0])
 
     @property
     def n_messages(self) -> int:
+        """Number of variables that stand for messages."""
         return int(self.messages.shape[1])
 
 
@@ -78,7 +80,7 @@ def _starts(counts: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-@njit(cache=True)
+@compiled()
 def _fill(
     flat: FlatSchedule,
     gather_columns: Integers,

@@ -69,10 +69,12 @@ class Schedule:
 
     @property
     def largest_table(self) -> int:
+        """Entries of the largest table."""
         return self.widest.n_entries
 
     @property
     def induced_width(self) -> int:
+        """Variables in the largest table, less one."""
         return max(0, max(len(step.kept) + len(step.eliminated) for step in self.steps) - 1)
 
 
