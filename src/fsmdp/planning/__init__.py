@@ -1,0 +1,1 @@
+"""Planning: linear programs over exponentially many states, and certificates of what they found."""

@@ -1,0 +1,242 @@
+"""The Bellman inequality as a cost network: R(s, a) + discount * backup(s, a) - V(s).
+
+Its scopes are those of the rewards, the parents of the basis functions, and the basis functions
+themselves: h_j looks at Z_j, which need not lie among the parents of Z_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsmdp.elimination import Elimination, Network, build
+from fsmdp.elimination.order import DEFAULT_LIMIT
+from fsmdp.errors import ModelError
+from fsmdp.model.basis import Basis, check_basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats, Table
+from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
+
+OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
+VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """What is known of a model: mean rewards, and bounds on each basis function's next mean.
+
+    Flat vectors in the layout of a `BellmanNetwork`. A known model has low = high.
+    """
+
+    rewards: Floats  # (n_reward_entries,)
+    low: Floats  # (n_backup_entries,)
+    high: Floats  # (n_backup_entries,)
+
+    @property
+    def exact(self) -> bool:
+        """Whether both ends agree everywhere."""
+        return self.low is self.high or bool((self.low == self.high).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BellmanNetwork:
+    """Structure only: which numbers of the network's `entries` are values, rewards, backups."""
+
+    variables: tuple[Variable, ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    discount: float
+    basis: Basis
+    reward_scopes: tuple[Cases[Scope], ...]
+    parent_scopes: tuple[Cases[Scope], ...]
+    elimination: Elimination = field(repr=False)
+    values: Floats = field(repr=False)  # h_j at each value entry
+    value_columns: NDArray[np.int64] = field(repr=False)  # its j
+    backup_columns: NDArray[np.int64] = field(repr=False)  # j of each backup entry
+    n_rewards: int
+
+    @property
+    def rewards_at(self) -> slice:
+        """Where the reward entries stand."""
+        return slice(len(self.values), len(self.values) + self.n_rewards)
+
+    @property
+    def backups_at(self) -> slice:
+        """Where the backup entries stand."""
+        return slice(len(self.values) + self.n_rewards, self.elimination.network.n_entries)
+
+    @property
+    def n_weight_rows(self) -> int:
+        """Steps that have weights of their own: the horizon, or one if it is infinite."""
+        return self.horizon or 1
+
+    def backup(self, weights: Floats, intervals: Intervals, view: str = OPTIMISTIC) -> Floats:
+        """w_j times the mean of h_j after a step, at the end of its interval that the view takes.
+
+        optimistic: max(w hi, w lo); pessimistic: min(w hi, w lo); point: w times the middle.
+        """
+        w = weights[self.backup_columns]
+        if intervals.exact:
+            return np.asarray(w * intervals.high)
+        if view == POINT:
+            return np.asarray(w * (intervals.low + intervals.high) / 2)
+        one, other = w * intervals.high, w * intervals.low
+        return np.maximum(one, other) if view == OPTIMISTIC else np.minimum(one, other)
+
+    def right_side(self, following: Floats, intervals: Intervals, view: str = OPTIMISTIC) -> Floats:
+        """Entries of R + discount * backup of the following step's weights; values are zero."""
+        entries = np.zeros(self.elimination.network.n_entries)
+        entries[self.rewards_at] = intervals.rewards
+        entries[self.backups_at] = self.discount * self.backup(following, intervals, view)
+        return entries
+
+    def excess(
+        self, weights: Floats, following: Floats, intervals: Intervals, view: str = OPTIMISTIC
+    ) -> Floats:
+        """Entries of R + discount * backup - V."""
+        entries = self.right_side(following, intervals, view)
+        entries[: len(self.values)] = -weights[self.value_columns] * self.values
+        return entries
+
+
+def bellman_network(
+    variables: Sequence[Variable],
+    actions: Sequence[str],
+    horizon: int | None,
+    discount: float,
+    basis: Basis,
+    reward_scopes: Sequence[Cases[Scope]],
+    parent_scopes: Sequence[Cases[Scope]],
+    *,
+    limit: int = DEFAULT_LIMIT,
+    elimination_order: Sequence[str | int] | None = None,
+    elimination: str = "auto",
+) -> BellmanNetwork:
+    """Lay the terms out and choose how to eliminate them; a WidthError if nothing fits."""
+    sizes = tuple(variable.size for variable in variables)
+    values = [Cases((scope,)) for scope in basis.scopes]
+    network = Network(
+        sizes,
+        len(actions),
+        (*values, *reward_scopes, *parent_scopes),
+        tuple(variable.name for variable in variables),
+    )
+    order = None
+    if elimination_order is not None:
+        order = find_positions(elimination_order, positions_by_name(variables), "elimination_order")
+
+    def columns(cases: Sequence[Cases[Scope]]) -> NDArray[np.int64]:
+        counts = [sum(network.table_size(scope) for scope in one) for one in cases]
+        return np.repeat(np.arange(len(counts)), counts)
+
+    return BellmanNetwork(
+        tuple(variables),
+        tuple(actions),
+        horizon,
+        discount,
+        basis,
+        tuple(reward_scopes),
+        tuple(parent_scopes),
+        build(network, limit, order, elimination),
+        np.concatenate([table.values.ravel() for table in basis]),
+        columns(values),
+        columns(parent_scopes),
+        len(columns(reward_scopes)),
+    )
+
+
+def network_of_model(
+    model: FactoredMDP, basis: Basis, **options: object
+) -> tuple[BellmanNetwork, Intervals]:
+    """A known model: minimal scopes, and intervals of no width."""
+    marginals = model.marginals(check_basis(basis))
+    backprojections = marginals.backprojections()
+    network = bellman_network(
+        model.variables,
+        model.actions,
+        model.horizon,
+        model.discount,
+        marginals.basis,
+        [means.map(_scope) for means in model.reward_means],
+        [cases.map(_scope) for cases in backprojections],
+        **options,  # type: ignore[arg-type]
+    )
+    means = flatten_cases(backprojections)
+    return network, Intervals(flatten_cases(model.reward_means), means, means)
+
+
+def network_of_structure(structure: Structure, **options: object) -> BellmanNetwork:
+    """What a learner plans in: scopes as it was told, numbers to come."""
+    return bellman_network(
+        structure.variables,
+        structure.actions,
+        structure.horizon,
+        structure.discount,
+        structure.basis,
+        [term.parents for term in structure.rewards],
+        structure.parents,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def _scope(table: Table) -> Scope:
+    return table.scope
+
+
+def flatten_cases(cases: Sequence[Cases[Table]]) -> Floats:
+    """All tables of all groups, one after another."""
+    return np.concatenate([np.zeros(0), *(table.values.ravel() for one in cases for table in one)])
+
+
+Weights = str | Mapping[str, ArrayLike] | Floats
+
+
+def state_means(weights: Weights, basis: Basis, model: FactoredMDP) -> Floats:
+    """E[h_j] for each j when states are drawn with the given weights.
+
+    "initial": the model's initial distribution; "uniform": all states alike; a dictionary: a
+    distribution or value for each variable; a vector: the means themselves. Means and not sums,
+    which would overflow. Cost: the size of the tables.
+    """
+    if isinstance(weights, str):
+        if weights == "uniform":
+            return np.array([table.values.mean() for table in basis])
+        if weights == "initial":
+            return _factored_means(basis, model.initial_distributions())
+        raise ModelError(
+            f"weights: expected 'initial', 'uniform', a distribution for each variable, or a "
+            f"vector of {len(basis)} means, found {weights!r}."
+        )
+    if isinstance(weights, Mapping):
+        given = FactoredMDP(
+            model.variables,
+            model.actions,
+            model.conditionals,
+            (),
+            model.horizon,
+            weights,
+            model.discount,
+            model.latents,
+        )
+        return _factored_means(basis, given.initial_distributions())
+    means = np.asarray(weights, dtype=np.float64)
+    if means.shape != (len(basis),) or not np.isfinite(means).all():
+        raise ModelError(
+            f"weights: expected a vector of {len(basis)} finite means, found shape {means.shape}."
+        )
+    return means
+
+
+def _factored_means(basis: Basis, distributions: Sequence[Floats]) -> Floats:
+    means = []
+    for table in basis:
+        values = table.values
+        for position in reversed(table.scope):
+            values = values @ distributions[position]
+        means.append(float(values))
+    return np.array(means)

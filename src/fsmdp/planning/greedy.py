@@ -1,0 +1,66 @@
+"""Greedy actions by table look-up: Q(s, a) from the terms in which actions differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup, locate
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope
+from fsmdp.planning.bellman import BellmanNetwork
+
+
+def greedy_lookup(network: BellmanNetwork) -> Lookup:
+    """Look-up of the reward and backup terms, in the order of their entries."""
+    sizes = tuple(variable.size for variable in network.variables)
+
+    def inputs(scope: Scope) -> Inputs:
+        return Inputs(scope, tuple(sizes[position] for position in scope))
+
+    terms: list[Cases[Inputs]] = [
+        cases.map(inputs) for cases in (*network.reward_scopes, *network.parent_scopes)
+    ]
+    return compile_lookup(terms, len(network.actions))
+
+
+@compiled()
+def fill_advantages(lookup: Lookup, entries: Floats, values: Integers, advantages: Floats) -> None:
+    """Q(s, a) less the sum of the default terms, which is the same for every action.
+
+    Cost: the exceptions of all actions, twice.
+    """
+    for action in range(len(advantages)):
+        total = 0.0
+        for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+            default = lookup.defaults[lookup.exception_item[e]]
+            total += entries[locate(lookup, lookup.exception_table[e], values)]
+            total -= entries[locate(lookup, default, values)]
+        advantages[action] = total
+
+
+@compiled()
+def default_total(lookup: Lookup, entries: Floats, values: Integers) -> float:
+    """Sum of the default terms."""
+    total = 0.0
+    for table in lookup.defaults:
+        total += entries[locate(lookup, table, values)]
+    return total
+
+
+@compiled(inline="always")
+def greedy_action(lookup: Lookup, entries: Floats, values: Integers, n_actions: int) -> int:
+    """Action of largest Q; the lowest index wins ties, so a plan is reproducible."""
+    best = 0
+    best_total = -np.inf
+    for action in range(n_actions):
+        total = 0.0
+        for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+            default = lookup.defaults[lookup.exception_item[e]]
+            total += entries[locate(lookup, lookup.exception_table[e], values)]
+            total -= entries[locate(lookup, default, values)]
+        if total > best_total:
+            best_total = total
+            best = action
+    return best

@@ -1,0 +1,141 @@
+"""HiGHS: the only file that imports it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fsmdp.model.tables import Floats
+
+
+class Status(StrEnum):
+    """How a solve ended. Only infeasible and unbounded leave nothing to certify."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time-limit"
+    ITERATION_LIMIT = "iteration-limit"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    FAILED = "failed"
+
+
+_STATUS = {
+    highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+    highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
+    highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
+    highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+    highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: Status.INFEASIBLE,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """What a solve returned; `values` may be all zeros if it found nothing."""
+
+    status: Status
+    values: Floats  # (n_columns,)
+    objective: float
+    iterations: int
+    seconds: float
+    duals: Floats  # (n_rows,)
+
+
+class LiveProgram:
+    """min cost @ x subject to matrix @ x >= lower; kept alive so that solves restart warm."""
+
+    def __init__(
+        self,
+        cost: Floats,
+        matrix: sparse.csr_matrix,
+        lower: Floats,
+        column_lower: Floats | None = None,
+        column_upper: Floats | None = None,
+    ) -> None:
+        n_rows, n_columns = matrix.shape
+        self._rows = np.arange(n_rows, dtype=np.int32)
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = n_columns, n_rows
+        program.col_cost_ = cost
+        free = np.full(n_columns, highspy.kHighsInf)
+        program.col_lower_ = -free if column_lower is None else column_lower
+        program.col_upper_ = free if column_upper is None else column_upper
+        program.row_lower_ = lower
+        program.row_upper_ = np.full(n_rows, highspy.kHighsInf)
+        by_row = sparse.csr_matrix(matrix)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = by_row.indptr.astype(np.int32)
+        program.a_matrix_.index_ = by_row.indices.astype(np.int32)
+        program.a_matrix_.value_ = by_row.data
+        self._highs = highspy.Highs()
+        self._highs.silent()
+        self._highs.passModel(program)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows at present."""
+        return int(self._highs.getNumRow())
+
+    def set_options(self, **options: bool | int | float | str) -> None:
+        """HiGHS options by their own names."""
+        for name, value in options.items():
+            self._highs.setOptionValue(name, value)
+
+    def set_lower(self, lower: Floats) -> None:
+        """New right-hand sides for all rows; the last basis stays dual feasible."""
+        infinite = np.full(len(lower), highspy.kHighsInf)
+        self._highs.changeRowsBounds(len(lower), self._rows, lower, infinite)  # type: ignore[attr-defined]
+
+    def set_cost(self, cost: Floats) -> None:
+        """New costs for the first columns; the last basis stays primal feasible."""
+        columns = np.arange(len(cost), dtype=np.int32)
+        self._highs.changeColsCost(len(cost), columns, cost)
+
+    def add_rows(self, matrix: sparse.csr_matrix, lower: Floats) -> None:
+        """Further rows; the last basis stays dual feasible."""
+        self._highs.addRows(
+            matrix.shape[0],
+            lower,
+            np.full(len(lower), highspy.kHighsInf),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        self._rows = np.arange(self.n_rows, dtype=np.int32)
+
+    def delete_rows(self, rows: NDArray[np.int64]) -> None:
+        """Remove rows; those behind move up."""
+        self._highs.deleteRows(len(rows), rows.astype(np.int32))
+        self._rows = np.arange(self.n_rows, dtype=np.int32)
+
+    def row_activity(self) -> Floats:
+        """matrix @ x at the last solution."""
+        return np.array(self._highs.getSolution().row_value)
+
+    def solve(self, time_limit: float | None = None) -> Solution:
+        """Run from wherever the last run ended."""
+        began = time.perf_counter()
+        limit = highspy.kHighsInf if time_limit is None else max(time_limit, 0.0)
+        # HiGHS counts time from the first run of an object.
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + limit)
+        self._highs.run()
+        info = self._highs.getInfo()
+        solution = self._highs.getSolution()
+        iterations = (
+            info.simplex_iteration_count + info.ipm_iteration_count + info.crossover_iteration_count
+        )
+        return Solution(
+            _STATUS.get(self._highs.getModelStatus(), Status.FAILED),
+            np.array(solution.col_value),
+            float(info.objective_function_value),
+            max(0, int(iterations)),
+            time.perf_counter() - began,
+            np.array(solution.row_dual),
+        )

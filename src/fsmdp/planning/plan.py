@@ -1,0 +1,177 @@
+"""Plans: weights, the policy they make, and the certificate of the bound they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fsmdp.errors import ModelError, PlanningError
+from fsmdp.model.basis import Basis
+from fsmdp.model.lookup import Lookup
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Variable, check_state
+from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.certificate import Certificate
+from fsmdp.planning.greedy import default_total, fill_advantages, greedy_lookup
+from fsmdp.planning.highs import Status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effort:
+    """What a plan cost: size of its programs, iterations, seconds by phase."""
+
+    rows: int
+    columns: int
+    iterations: int
+    seconds: Mapping[str, float]
+    choices: tuple[str, ...] = ()  # what was chosen, and why
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan:
+    """A policy and a certified upper bound on what any policy can earn.
+
+    The policy is greedy with respect to `weights`. `bound_weights` are those of the tightest bound
+    found; they are the same weights unless two programs were solved. Both are lifted, so that
+    V_l(s) >= V*_l(s) at every state and step.
+    """
+
+    method: str
+    status: Status
+    variables: tuple[Variable, ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    discount: float
+    basis: Basis = field(repr=False)
+    weights: Floats = field(
+        repr=False
+    )  # (horizon + 1, n_functions), last row 0; (1, ...) if infinite
+    bound_weights: Floats = field(repr=False)
+    objective: float
+    certificate: Certificate
+    induced_width: int
+    effort: Effort
+    lookup: Lookup = field(repr=False)
+    q_entries: Floats = field(repr=False)  # (n_steps, n_entries)
+
+    @property
+    def upper_bound(self) -> float:
+        """No policy earns more than this from the initial distribution."""
+        return self.certificate.upper_bound
+
+    @property
+    def rows(self) -> int:
+        """Rows of the largest linear program solved."""
+        return self.effort.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the largest linear program solved."""
+        return self.effort.columns
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of all solves together."""
+        return self.effort.iterations
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds by phase."""
+        return self.effort.seconds
+
+    def value(self, state: Sequence[int], step: int = 1) -> float:
+        """An upper bound on the optimal value of a state at a step."""
+        row, features = self._row(step), self.basis.evaluate(check_state(state, self.variables))
+        return min(float(features @ self.weights[row]), float(features @ self.bound_weights[row]))
+
+    def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
+        """R(s, a) + discount * backup of the policy's weights, for every action."""
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        entries = self.q_entries[self._row(step)]
+        found = np.zeros(len(self.actions))
+        fill_advantages(self.lookup, entries, values, found)
+        return np.asarray(found + default_total(self.lookup, entries, values))
+
+    def action(self, state: Sequence[int], step: int = 1) -> str:
+        """The greedy action; the first in the model's order where several are equal."""
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        found = np.zeros(len(self.actions))
+        fill_advantages(self.lookup, self.q_entries[self._row(step)], values, found)
+        return self.actions[int(found.argmax())]
+
+    def require_optimal(self) -> Plan:
+        """The plan itself if its programs were solved to the end; a PlanningError otherwise."""
+        if self.status is not Status.OPTIMAL:
+            raise PlanningError(
+                f"the plan is {self.status}: its bound {self.upper_bound:.6g} is certified but may "
+                "not be the tightest; give more time (time_limit=...) or a looser tolerance."
+            )
+        return self
+
+    def _row(self, step: int) -> int:
+        if step < 1 or (self.horizon is not None and step > self.horizon):
+            raise ModelError(f"step {step}: expected 1 to {self.horizon or 'any number'}.")
+        return 0 if self.horizon is None else step - 1
+
+    def __repr__(self) -> str:
+        total = sum(self.seconds.values())
+        return (
+            f"Plan({self.method}, {self.status}: no policy earns more than "
+            f"{self.upper_bound:.6g}; violation {self.certificate.violation:.1e}, "
+            f"{len(self.basis)} functions, induced width {self.induced_width}, "
+            f"{self.rows} rows, {total:.2f} s)"
+        )
+
+
+def q_entries_of(
+    network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
+) -> Floats:
+    """Reward and backup entries of every step, from weights (n_steps, n_functions).
+
+    Row l belongs to step l + 1 and uses the weights of the step after.
+    """
+    following = weights if network.horizon is None else [*weights[1:], np.zeros(weights.shape[1])]
+    start = network.rewards_at.start
+    return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
+
+
+def finish_plan(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    *,
+    method: str,
+    status: Status,
+    weights: Floats,
+    objective: float,
+    certificate: Certificate,
+    effort: Effort,
+    bound_weights: Floats | None = None,
+    view: str = OPTIMISTIC,
+) -> Plan:
+    """A plan from lifted weights (n_steps, n_functions)."""
+    bounds = weights if bound_weights is None else bound_weights
+
+    def with_last_row(rows: Floats) -> Floats:
+        if network.horizon is None:
+            return rows
+        return np.vstack([rows, np.zeros((1, rows.shape[1]))])
+
+    return Plan(
+        method=method,
+        status=status,
+        variables=network.variables,
+        actions=network.actions,
+        horizon=network.horizon,
+        discount=network.discount,
+        basis=network.basis,
+        weights=with_last_row(weights),
+        bound_weights=with_last_row(bounds),
+        objective=objective,
+        certificate=certificate,
+        induced_width=network.elimination.induced_width,
+        effort=effort,
+        lookup=greedy_lookup(network),
+        q_entries=q_entries_of(network, intervals, weights, view),
+    )

@@ -1,0 +1,111 @@
+"""Stagewise planning: one linear program per step, from the last step to the first.
+
+min E[V_l] subject to V_l(s) >= R(s, a) + discount * backup of w_{l+1} at (s, a), all s and a.
+
+w_{l+1} is known when V_l is sought, so its backup is a table of numbers and only the right-hand
+side changes from step to step, and from one call to the next: one live model, which the dual
+simplex restarts in a few iterations. V_l >= V*_l by induction.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from fsmdp.errors import ModelError
+from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.highs import LiveProgram, Status
+from fsmdp.planning.interior import InteriorProgram
+from fsmdp.planning.rows import bellman_rows, reward_scale
+
+SIMPLEX, INTERIOR = "simplex", "interior"
+
+INTERIOR_FROM = 6_000
+"""Rows from which ten cold interior solves take less time than one cold simplex solve."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagewiseSolution:
+    """Weights of every step, and what finding them took."""
+
+    status: Status
+    weights: Floats  # (horizon, n_functions)
+    objective: float
+    iterations: tuple[int, ...]  # by solve, last step first
+    seconds: float
+
+
+class StagewiseProgram:
+    """The live program of one step, reused for all steps and all calls.
+
+    `solver` is "simplex" (HiGHS, warm), "interior" (Clarabel, cold but linear in the rows), or
+    "auto": interior for large programs that have never been solved, simplex for the others.
+    """
+
+    def __init__(self, network: BellmanNetwork, means: Floats, solver: str = "auto") -> None:
+        if solver not in ("auto", SIMPLEX, INTERIOR):
+            raise ModelError(f"solver: expected 'auto', 'simplex' or 'interior', found {solver!r}.")
+        began = time.perf_counter()
+        self.network = network
+        self.means = means
+        step = bellman_rows(network)
+        self._gather = step.rows.gather
+        matrix = sparse.hstack([step.values, step.rows.messages], format="csr")
+        cost = np.concatenate([means, np.zeros(step.rows.n_messages)])
+        if solver == "auto":
+            solver = INTERIOR if step.n_rows >= INTERIOR_FROM else SIMPLEX
+        self.solver = solver
+        kind = InteriorProgram if solver == INTERIOR else LiveProgram
+        self._program = kind(cost, matrix, np.zeros(step.n_rows))
+        if isinstance(self._program, LiveProgram):
+            # Devex weights need no start-up, which steepest edge pays at every restart.
+            self._program.set_options(simplex_dual_edge_weight_strategy=1)
+        self._cost = cost
+        self.n_rows, self.n_columns = matrix.shape
+        self.seconds_building = time.perf_counter() - began
+
+    def solve(
+        self,
+        intervals: Intervals,
+        view: str = OPTIMISTIC,
+        first_means: Floats | None = None,
+        time_limit: float | None = None,
+    ) -> StagewiseSolution:
+        """Weights for all steps.
+
+        `first_means` replaces the objective at step 1, on which the policy does not depend.
+        """
+        began = time.perf_counter()
+        network, n_functions = self.network, len(self.network.basis)
+        assert network.horizon is not None
+        weights = np.zeros((network.horizon, n_functions))
+        following = np.zeros(n_functions)
+        iterations = []
+        status = Status.OPTIMAL
+        objective = 0.0
+        scale = reward_scale(intervals)
+        for row in reversed(range(network.horizon)):
+            right_side = network.right_side(following, intervals, view)
+            self._program.set_lower(self._gather @ (right_side / scale))
+            if row == 0 and first_means is not None:
+                self._program.set_cost(self._with_means(first_means))
+            left = None if time_limit is None else time_limit - (time.perf_counter() - began)
+            found = self._program.solve(left)
+            if found.status is not Status.OPTIMAL:
+                status = found.status
+            weights[row] = following = scale * found.values[:n_functions]
+            objective = scale * found.objective
+            iterations.append(found.iterations)
+        if first_means is not None:
+            self._program.set_cost(self._cost)
+        seconds = time.perf_counter() - began
+        return StagewiseSolution(status, weights, objective, tuple(iterations), seconds)
+
+    def _with_means(self, means: Floats) -> Floats:
+        cost = self._cost.copy()
+        cost[: len(means)] = means
+        return cost
