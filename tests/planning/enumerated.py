@@ -1,0 +1,161 @@
+"""Plain programs with every state, action and sign pattern written out.
+
+No elimination, no messages, no splitting of weights into two parts: what the planners are
+compared with.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from scipy.optimize import linprog
+
+from fsmdp.model.flat import enumerate_states
+
+
+@dataclass(frozen=True, eq=False)
+class Enumerated:
+    """Numbers of every state and action: h_j(s), R(s, a), and bounds on E[h_j(s') | s, a]."""
+
+    states: np.ndarray  # (n_states, n_variables)
+    features: np.ndarray  # (n_states, n_functions)
+    rewards: np.ndarray  # (n_actions, n_states)
+    low: np.ndarray  # (n_actions, n_states, n_functions)
+    high: np.ndarray  # (n_actions, n_states, n_functions)
+    initial: np.ndarray  # (n_states,)
+    horizon: int | None
+    discount: float
+
+    @property
+    def n_steps(self):
+        return self.horizon or 1
+
+    def means(self, weights):
+        """E[h_j] under the initial distribution or all states alike."""
+        if weights == "uniform":
+            return self.features.mean(axis=0)
+        return self.initial @ self.features
+
+    def backup(self, following, view="optimistic"):
+        """sum_j w_j * (the end of j's interval that the view takes), (n_actions, n_states)."""
+        one, other = following * self.high, following * self.low
+        if view == "point":
+            return ((one + other) / 2).sum(axis=-1)
+        return (np.maximum if view == "optimistic" else np.minimum)(one, other).sum(axis=-1)
+
+    def following(self, weights, row):
+        """Weights of the next step: the same if the horizon is infinite, 0 after the last."""
+        if self.horizon is None:
+            return weights[row]
+        return weights[row + 1] if row + 1 < len(weights) else np.zeros(weights.shape[1])
+
+    def excess(self, weights, row, view="optimistic"):
+        """R + discount * backup - V at one step, (n_actions, n_states)."""
+        backup = self.backup(self.following(weights, row), view)
+        return self.rewards + self.discount * backup - self.features @ weights[row]
+
+    def excesses(self, weights, view="optimistic"):
+        """The same at every step, (n_steps, n_actions, n_states)."""
+        return np.stack([self.excess(weights, row, view) for row in range(len(weights))])
+
+
+def enumerate_known(model, basis):
+    """Numbers of a known model, from its transition matrices."""
+    flat = enumerate_states(model)
+    bound = basis.bind(model.variables)
+    features = np.array([bound.evaluate(state) for state in flat.states])
+    means = flat.transitions @ features
+    return Enumerated(
+        flat.states,
+        features,
+        flat.rewards,
+        means,
+        means,
+        flat.initial(),
+        model.horizon,
+        model.discount,
+    )
+
+
+def enumerate_tables(known, rewards, low, high):
+    """Numbers of an uncertain model, looked up one by one in its tables (Cases of Tables)."""
+    n_actions, n_states = known.rewards.shape
+
+    def look_up(cases):
+        return np.array(
+            [[cases.at(a).value(state) for state in known.states] for a in range(n_actions)]
+        )
+
+    return replace(
+        known,
+        rewards=sum((look_up(cases) for cases in rewards), np.zeros((n_actions, n_states))),
+        low=np.stack([look_up(cases) for cases in low], axis=-1),
+        high=np.stack([look_up(cases) for cases in high], axis=-1),
+    )
+
+
+def joint_optimum(numbers, means, w_norm=None):
+    """min E[V_1] with a row for each step, state, action and choice of ends; None if infeasible.
+
+    V_l(s) - discount * sum_j end_j(s, a) w_j >= R(s, a) for every end_j in {lo_j, hi_j}
+    and, with w_norm, sum_j sign_j w_j <= w_norm for every sign_j in {-1, 1}.
+    """
+    n_functions = numbers.features.shape[1]
+    values, ends, rewards = _every_choice_of_ends(numbers)
+    blocks, sides = [], []
+    for step in range(numbers.n_steps):
+        block = np.zeros((len(rewards), numbers.n_steps, n_functions))
+        block[:, step] += values
+        if numbers.horizon is None:
+            block[:, step] -= numbers.discount * ends
+        elif step + 1 < numbers.n_steps:
+            block[:, step + 1] -= numbers.discount * ends
+        blocks.append(block)
+        sides.append(rewards)
+    if w_norm is not None:
+        signs = np.array(list(product((-1.0, 1.0), repeat=n_functions)))
+        for step in range(numbers.n_steps):
+            block = np.zeros((len(signs), numbers.n_steps, n_functions))
+            block[:, step] = -signs
+            blocks.append(block)
+            sides.append(np.full(len(signs), -w_norm))
+    cost = np.zeros((numbers.n_steps, n_functions))
+    cost[0] = means
+    rows = np.concatenate(blocks).reshape(-1, cost.size)
+    return _minimum(cost.ravel(), rows, np.concatenate(sides))
+
+
+def stage_optimum(numbers, means, following, view="optimistic"):
+    """min E[V_l] subject to V_l(s) >= R(s, a) + discount * backup(s, a), w_{l+1} being given."""
+    right = numbers.rewards + numbers.discount * numbers.backup(following, view)
+    return _minimum(means, np.tile(numbers.features, (len(right), 1)), right.ravel())
+
+
+def _every_choice_of_ends(numbers):
+    values, ends, rewards = [], [], []
+    for action, state in product(*map(range, numbers.rewards.shape)):
+        low, high = numbers.low[action, state], numbers.high[action, state]
+        uncertain = np.flatnonzero(low != high)
+        for choice in product((False, True), repeat=len(uncertain)):
+            chosen = high.copy()
+            chosen[uncertain] = np.where(choice, high[uncertain], low[uncertain])
+            values.append(numbers.features[state])
+            ends.append(chosen)
+            rewards.append(numbers.rewards[action, state])
+    return np.array(values), np.array(ends), np.array(rewards)
+
+
+def _minimum(cost, rows, sides):
+    rows, kept = np.unique(np.column_stack([rows, sides]), axis=0, return_index=True)
+    found = linprog(
+        cost,
+        A_ub=-rows[:, :-1],
+        b_ub=-sides[kept],
+        bounds=(None, None),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+    )
+    if found.status == 2:
+        return None
+    assert found.status == 0, found.message
+    return found.fun
