@@ -35,7 +35,7 @@ SLACK = 10.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
 
 INWARDS = 0.5
-"""How far from the master's solution towards the best feasible weights the oracle is asked first."""
+"""How far from the master's solution towards feasible weights the oracle is asked at first."""
 
 PUSH = 1e-6
 """Duals of the box below this are the solver's rounding."""
