@@ -26,7 +26,7 @@ def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function
 
     def decorate(function: Function) -> Function:
         config: Any = numba.config
-        compile_with_cache: Any = numba.njit(cache=True, inline=inline)
+        compile_with_cache: Any = numba.njit(cache=True, nogil=True, inline=inline)
         before = config.CACHE_DIR
         config.CACHE_DIR = str(cache_folder())
         try:

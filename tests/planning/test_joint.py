@@ -78,7 +78,6 @@ def test_a_bound_on_the_norm_equals_enumeration_of_its_corners(problem, weights,
     assert np.abs(found.weights).sum(axis=1).max() <= w_norm + CLOSE * (1 + w_norm)
 
 
-@pytest.mark.xfail(reason="the message rounds to six digits, down as well as up")
 @settings(max_examples=80, deadline=None)
 @given(problems(kinds=("singles", "tables")), weightings)
 def test_the_refusal_of_a_small_norm_names_one_that_works(problem, weights):

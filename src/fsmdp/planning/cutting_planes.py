@@ -28,10 +28,10 @@ from fsmdp.planning.stagewise import StagewiseSolution
 
 States = NDArray[np.int64]
 
-CUTS_PER_STEP = 24
-CUTS_PER_COLUMN = 24
+CUTS_PER_STEP = 12
+CUTS_PER_COLUMN = 5
 START_CUTS_PER_COLUMN = 3
-SLACK = 10.0
+SLACK = 5.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
 
 INWARDS = 0.5

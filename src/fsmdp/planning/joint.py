@@ -175,6 +175,12 @@ def _sign_rows(n_free: int, n_split: int, n_columns: int) -> tuple[sparse.csr_ma
     return matrix, np.zeros(2 * n_split)
 
 
+def _rounded_up(value: float) -> str:
+    """Six digits that are not below the value."""
+    shown = float(f"{value:.6g}")
+    return f"{shown if shown >= value else shown * (1 + 1e-5):.6g}"
+
+
 def _explain_failure(
     found: Solution,
     network: BellmanNetwork,
@@ -185,7 +191,7 @@ def _explain_failure(
     if found.status is Status.INFEASIBLE and w_norm is not None:
         raise PlanningError(
             f"no weights with sum_j |w_j| <= {w_norm:.6g} at every step satisfy the Bellman "
-            f"inequalities; w_norm={constant_value(network, intervals):.6g} is enough (the value "
+            f"inequalities; w_norm={_rounded_up(constant_value(network, intervals))} is enough (the value "
             "of the largest reward at every step), or leave w_norm out."
         )
     if found.status is Status.UNBOUNDED:

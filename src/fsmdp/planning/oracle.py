@@ -5,6 +5,8 @@ Paper: Theorem 1 and eq. hp(w). All steps and actions by elimination; no linear 
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +15,10 @@ from numpy.typing import NDArray
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+
+
+WORTH_A_THREAD = 50_000
+"""Table entries from which a step's max-sum takes longer than starting a thread."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +40,17 @@ def excesses(
 
     Cost: one two-pass max-sum for each step.
     """
-    return [
-        network.elimination.maximise(
-            network.excess(weights[row], following_weights(network, weights, row), intervals, view)
-        )
-        for row in range(len(weights))
-    ]
+
+    def at(row: int) -> Maximum:
+        following = following_weights(network, weights, row)
+        entries = network.excess(weights[row], following, intervals, view)
+        return network.elimination.maximise(entries)
+
+    rows = range(len(weights))
+    if len(weights) == 1 or network.elimination.n_rows < WORTH_A_THREAD:
+        return [at(row) for row in rows]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(at, rows))
 
 
 def following_weights(network: BellmanNetwork, weights: Floats, row: int) -> Floats:
