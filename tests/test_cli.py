@@ -1,5 +1,6 @@
 """The command line, as a user meets it."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -7,7 +8,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fsmdp import cli
+import fsmdp
+from fsmdp import cli, domains
+from fsmdp.planning import auto as plan_module
 
 
 def run(*arguments):
@@ -29,12 +32,55 @@ def test_the_demo_prints_one_object_for_machines():
         assert abs(row["mean"] - row["exact"]) < 5 * row["standard_error"]
 
 
-def test_a_model_too_large_to_enumerate_is_one_message_and_exit_code_3(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["fsmdp", "demo", "--machines", "60"])
+def run_main(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["fsmdp", *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    assert stopped.value.code == 3
-    assert "enumeration needs 61 x" in capsys.readouterr().err
+    return stopped.value.code
+
+
+def test_a_model_too_wide_is_one_message_and_exit_code_3(monkeypatch, capsys):
+    narrow = functools.partial(plan_module.problem_of_model, limit=2)
+    monkeypatch.setattr(plan_module, "problem_of_model", narrow)
+    assert run_main(monkeypatch, "plan", "sysadmin:ring:4") == 3
+    assert "induced width" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sysadmn:8"], "did you mean 'sysadmin'"),
+        (["none.json"], "cannot read none.json"),
+        (["sysadmin:ring:4", "--basis", "triples"], "expected singles or pairs"),
+        (["sysadmin:ring:4", "--method", "magic"], "expected one of auto"),
+        (["sysadmin:ring:4", "--weights", "equal"], "expected 'initial', 'uniform'"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(arguments, message, monkeypatch, capsys):
+    assert run_main(monkeypatch, "plan", *arguments) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert "Traceback" not in printed.err
+
+
+def test_plan_prints_one_object_for_machines(tmp_path):
+    fsmdp.save(domains.sysadmin(4), tmp_path / "ring.json")
+    for text in ("sysadmin:ring:4", str(tmp_path / "ring.json")):
+        done = run("plan", text, "--json", "--episodes", "200")
+        assert done.exit_code == 0, done.output
+        found = json.loads(done.output)
+        assert found["status"] == "optimal"
+        assert found["upper_bound"] == pytest.approx(9.42169, abs=1e-4)
+        assert {"log10_states", "induced_width", "rows", "objective", "violation"} <= set(found)
+        assert found["policy_mean"] < found["upper_bound"]
+
+
+def test_plan_prints_a_table_and_writes_the_plan(tmp_path):
+    path = tmp_path / "plan.npz"
+    done = run("plan", "sysadmin:star:4", "--basis", "pairs", "--output", str(path))
+    assert done.exit_code == 0, done.output
+    assert "certified upper bound" in done.output
+    assert fsmdp.load_plan(path).status == "optimal"
 
 
 def test_an_interrupt_ends_with_130(monkeypatch):

@@ -16,7 +16,6 @@ from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
 
-
 WORTH_A_THREAD = 50_000
 """Table entries from which a step's max-sum takes longer than starting a thread."""
 

@@ -1,0 +1,113 @@
+"""Cutting planes against the programs written out, and bounds that hold when they stop early."""
+
+import numpy as np
+import pytest
+from enumerated import joint_optimum, stage_optimum
+from hypothesis import given, settings
+from planning_problems import problems, weightings
+
+import fsmdp
+from fsmdp import domains
+from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.certificate import certify
+from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
+from fsmdp.planning.highs import Status
+from fsmdp.planning.joint import solve_joint
+from fsmdp.planning.oracle import excesses
+
+TOLERANCE = 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(horizons=(1, 2, 3, None)), weightings)
+def test_joint_cuts_reach_the_enumerated_optimum(problem, weights):
+    means = problem.numbers.means(weights)
+    expected = joint_optimum(problem.numbers, means)
+    found = solve_joint_by_cuts(problem.network, problem.intervals, means)
+    assert found.status is Status.OPTIMAL
+    slack = 5 * TOLERANCE * max(1.0, abs(expected))
+    assert found.certified == pytest.approx(expected, abs=slack)
+    assert found.objective <= expected + slack
+    assert found.certified >= expected - slack
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems())
+def test_weights_of_joint_cuts_are_feasible(problem):
+    means = problem.numbers.means("uniform")
+    found = solve_joint_by_cuts(problem.network, problem.intervals, means)
+    worst = max(m.value for m in excesses(problem.network, problem.intervals, found.weights))
+    assert worst <= 1e-8 * max(1.0, np.abs(found.weights).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems())
+def test_stages_by_cuts_reach_the_enumerated_optimum_of_every_stage(problem):
+    means = problem.numbers.means("uniform")
+    found, cuts = solve_stages_by_cuts(problem.network, problem.intervals, means)
+    assert found.status is Status.OPTIMAL
+    following = np.zeros(len(means))
+    for row in reversed(range(problem.network.horizon)):
+        expected = stage_optimum(problem.numbers, means, following)
+        value = float(means @ found.weights[row])
+        assert value == pytest.approx(expected, abs=2e-5 * max(1.0, abs(expected)))
+        following = found.weights[row]
+    assert set(cuts.rows.tolist()) == set(range(problem.network.horizon))
+
+
+def test_a_joint_master_started_from_stages_needs_fewer_rounds():
+    model = domains.sysadmin(8, topology="bidirectional-ring", horizon=20)
+    network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
+    uniform = state_means("uniform", network.basis, model)
+    means = state_means("initial", network.basis, model)
+    stages, cuts = solve_stages_by_cuts(network, intervals, uniform)
+    warm = solve_joint_by_cuts(network, intervals, means, cuts, stages.weights)
+    cold = solve_joint_by_cuts(network, intervals, means)
+    by_rows = solve_joint(network, intervals, means).objective
+    assert warm.certified == pytest.approx(by_rows, rel=1e-5)
+    assert cold.certified == pytest.approx(by_rows, rel=1e-5)
+    assert warm.rounds < cold.rounds
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_cuts_that_stop_early_still_certify_a_bound(rounds):
+    model = domains.sysadmin(6, topology="star", horizon=8)
+    network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
+    means = state_means("initial", network.basis, model)
+    found = solve_joint_by_cuts(network, intervals, means, max_rounds=rounds, tolerance=1e-12)
+    assert found.status is Status.ITERATION_LIMIT
+    certificate, _ = certify(network, intervals, found.weights, means)
+    assert certificate.upper_bound >= fsmdp.solve_exactly(model).start_value
+    assert certificate.upper_bound == pytest.approx(found.certified)
+
+
+def test_a_time_limit_of_nothing_still_certifies_a_bound():
+    model = domains.sysadmin(5)
+    plan = fsmdp.plan(model, method="cutting-planes", time_limit=0.0)
+    assert plan.status is Status.TIME_LIMIT
+    assert plan.upper_bound >= fsmdp.solve_exactly(model).start_value
+
+
+def test_a_network_too_wide_for_rows_is_planned_by_cuts():
+    side = 5
+    topology = {
+        row * side + column: [
+            other_row * side + other_column
+            for other_row, other_column in (
+                (row - 1, column),
+                (row + 1, column),
+                (row, column - 1),
+                (row, column + 1),
+            )
+            if 0 <= other_row < side and 0 <= other_column < side
+        ]
+        for row in range(side)
+        for column in range(side)
+    }
+    model = domains.sysadmin(side * side, topology=topology, horizon=3)
+    plan = fsmdp.plan(model, method="cutting-planes").require_optimal()
+    assert plan.induced_width >= 10
+    assert plan.rows < 2000
+    gap = fsmdp.certified_gap(model, plan, 2000)
+    assert gap.runs.mean - 4 * gap.runs.standard_error < plan.upper_bound
+    assert gap.relative < 0.05

@@ -1,0 +1,238 @@
+"""Plans as a user meets them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fsmdp
+from fsmdp import ModelError, PlanningError, WidthError, domains
+from fsmdp.planning.auto import METHODS
+from fsmdp.planning.bellman import Intervals
+from fsmdp.planning.planners import Joint, Stagewise
+from fsmdp.planning.problem import problem_of_model
+
+OPTIONS = {"ellipsoid": {"epsilon": 0.05}}
+
+
+def small(method):
+    return domains.sysadmin(3, horizon=2 if method == "ellipsoid" else 5)
+
+
+@pytest.fixture(scope="module", params=list(METHODS))
+def planned(request):
+    model = small(request.param)
+    return model, fsmdp.plan(model, method=request.param, **OPTIONS.get(request.param, {}))
+
+
+def test_values_bound_the_optimum_at_every_state_and_step(planned):
+    model, plan = planned
+    exact = fsmdp.solve_exactly(model)
+    for state in exact.flat.states.tolist():
+        for step in range(1, model.horizon + 1):
+            assert plan.value(state, step) >= exact.value(state, step) - 1e-9
+
+
+def test_the_upper_bound_holds_for_the_start_of_an_episode(planned):
+    model, plan = planned
+    assert plan.upper_bound >= fsmdp.solve_exactly(model).start_value - 1e-9
+    assert plan.weights.shape == (model.horizon + 1, len(plan.basis))
+    assert not plan.weights[-1].any()
+
+
+def test_actions_are_greedy_in_the_q_values(planned):
+    model, plan = planned
+    for state in fsmdp.solve_exactly(model).flat.states.tolist():
+        q_values = plan.q_values(state, 2)
+        assert model.actions.index(plan.action(state, 2)) == int(q_values.argmax())
+
+
+def test_q_values_are_rewards_and_expected_values_of_the_next_step(planned):
+    model, plan = planned
+    exact = fsmdp.solve_exactly(model)
+    flat = exact.flat
+    for step in (1, 2):
+        features = np.array([plan.basis.evaluate(s) for s in flat.states.tolist()])
+        values = features @ plan.weights[step]
+        expected = flat.rewards + flat.transitions @ values
+        for row, state in enumerate(flat.states.tolist()):
+            np.testing.assert_allclose(plan.q_values(state, step), expected[:, row], atol=1e-9)
+
+
+def test_rolling_a_plan_out_follows_its_actions(planned):
+    model, plan = planned
+    compiled = fsmdp.rollout(model, plan, 40, seed=1)
+    through_python = fsmdp.rollout(model, lambda s, step: plan.action(s, step), 40, seed=1)
+    np.testing.assert_allclose(compiled.returns, through_python.returns)
+
+
+def test_a_saved_plan_acts_and_bounds_as_before(planned, tmp_path):
+    model, plan = planned
+    plan.save(tmp_path / "plan.npz")
+    again = fsmdp.Plan.load(tmp_path / "plan.npz")
+    assert repr(again) == repr(plan)
+    assert again.upper_bound == plan.upper_bound
+    assert list(tmp_path.iterdir()) == [tmp_path / "plan.npz"]
+    for state in fsmdp.solve_exactly(model).flat.states.tolist():
+        assert again.value(state) == plan.value(state)
+        assert again.action(state, 2) == plan.action(state, 2)
+    same = fsmdp.rollout(model, again, 20, seed=3).returns
+    np.testing.assert_array_equal(same, fsmdp.rollout(model, plan, 20, seed=3).returns)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"not a plan", b"\x93NUMPY"])
+def test_a_file_that_is_no_plan_is_refused(content, tmp_path):
+    path = tmp_path / "plan.npz"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"is no plan|cannot read"):
+        fsmdp.load_plan(path)
+
+
+def test_a_plan_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "plan.npz"
+    about = json.dumps({"format": "fsmdp-plan", "version": 99}).encode()
+    np.savez(path, about=np.frombuffer(about, dtype=np.uint8))
+    with pytest.raises(
+        ModelError, match="expected fsmdp-plan version 1, found fsmdp-plan version 99"
+    ):
+        fsmdp.load_plan(path)
+
+
+def test_a_plan_with_a_part_missing_is_refused(tmp_path):
+    path = tmp_path / "plan.npz"
+    fsmdp.plan(small("joint"), method="joint").save(path)
+    with np.load(path) as stored:
+        parts = {name: stored[name] for name in stored.files if name != "lifts"}
+    np.savez(path, **parts)
+    with pytest.raises(ModelError, match="missing or wrong"):
+        fsmdp.load_plan(path)
+
+
+def test_missing_and_unwritable_plan_files_say_so(tmp_path):
+    with pytest.raises(ModelError, match="cannot read"):
+        fsmdp.load_plan(tmp_path / "none.npz")
+    with pytest.raises(ModelError, match="cannot write"):
+        fsmdp.plan(small("joint"), method="joint").save(tmp_path / "no" / "plan.npz")
+
+
+def test_auto_takes_the_policy_of_the_stages_and_the_bound_of_the_joint_program():
+    model = domains.sysadmin(8)
+    basis = fsmdp.Basis.pairs(model)
+    both = fsmdp.plan(model, basis)
+    stagewise = fsmdp.plan(model, basis, method="stagewise")
+    joint = fsmdp.plan(model, basis, method="joint")
+    assert both.upper_bound == pytest.approx(joint.upper_bound, abs=1e-7)
+    assert both.upper_bound < stagewise.upper_bound - 0.1
+    np.testing.assert_allclose(both.weights, stagewise.weights)
+    assert any("bound: Joint" in choice for choice in both.effort.choices)
+    assert any("policy: stagewise" in choice for choice in both.effort.choices)
+    assert both.iterations > 0
+    assert both.columns > 0
+
+
+def test_auto_turns_to_cutting_planes_where_the_network_is_wide():
+    rng = np.random.default_rng(0)
+    topology = {
+        i: rng.choice([j for j in range(12) if j != i], 3, replace=False).tolist()
+        for i in range(12)
+    }
+    model = domains.sysadmin(12, topology=topology, horizon=20)
+    plan = fsmdp.plan(model).require_optimal()
+    assert plan.induced_width >= 7
+    assert any("bound: CuttingPlanes" in choice for choice in plan.effort.choices)
+    assert plan.upper_bound >= fsmdp.rollout(model, plan, 2000).mean
+
+
+def test_an_infinite_horizon_is_planned_by_every_method_that_can():
+    model = domains.sysadmin(4, horizon=None, discount=0.9)
+    exact = fsmdp.solve_exactly(model)
+    bounds = [
+        fsmdp.plan(model, method=method).require_optimal().upper_bound
+        for method in ("auto", "joint", "cutting-planes")
+    ]
+    assert bounds == pytest.approx([bounds[0]] * 3, rel=1e-5)
+    assert bounds[0] >= exact.start_value
+    plan = fsmdp.plan(model)
+    assert plan.weights.shape == (1, 5)
+    assert plan.value((1, 1, 1, 1), step=99) == plan.value((1, 1, 1, 1))
+    with pytest.raises(ModelError, match="finite horizon"):
+        fsmdp.plan(model, method="stagewise")
+
+
+def test_the_policy_of_stagewise_pairs_reaches_the_stated_value_on_a_ring_of_eight():
+    model = domains.sysadmin(8)
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="stagewise", weights="uniform")
+    assert fsmdp.evaluate_exactly(model, plan).mean() >= 5.93
+
+
+def test_a_distribution_of_states_may_weigh_the_bound():
+    model = domains.sysadmin(3)
+    by_name = fsmdp.plan(
+        model, method="joint", weights={f"machine-{i}": [0.5, 0.5] for i in range(3)}
+    )
+    uniform = fsmdp.plan(model, method="joint", weights="uniform")
+    assert by_name.objective == pytest.approx(uniform.objective, abs=1e-7)
+    by_means = fsmdp.plan(model, method="joint", weights=np.array([1.0, 0.5, 0.5, 0.5]))
+    assert by_means.objective == pytest.approx(uniform.objective, abs=1e-7)
+
+
+MISTAKES = {
+    "unknown method": ({"method": "magic"}, ModelError, "expected one of auto, stagewise, joint"),
+    "unknown option": ({"speed": 3}, ModelError, "has no option 'speed'; expected"),
+    "unknown weights": ({"weights": "equal"}, ModelError, "expected 'initial', 'uniform'"),
+    "weights of wrong length": ({"weights": np.ones(3)}, ModelError, "vector of 5 finite means"),
+    "bad order": ({"elimination_order": [0, 1]}, ModelError, "elimination_order"),
+    "unknown name in order": ({"elimination_order": ["x"]}, ModelError, "unknown variable 'x'"),
+    "unknown solver": ({"method": "stagewise", "solver": "glpk"}, ModelError, "'simplex'"),
+    "too wide": ({"limit": 2}, WidthError, "induced width"),
+    "norm too small": ({"method": "joint", "w_norm": 0.1}, PlanningError, "w_norm=10 is enough"),
+    "no minimum": (
+        {"method": "joint", "weights": -np.ones(5)},
+        PlanningError,
+        "must be a distribution",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_refused_with_cause_and_remedy(mistake):
+    options, error, message = MISTAKES[mistake]
+    with pytest.raises(error, match=message):
+        fsmdp.plan(domains.sysadmin(4), **options)
+
+
+def test_a_plan_that_stopped_early_is_not_optimal_but_bounds():
+    model = domains.sysadmin(30)
+    plan = fsmdp.plan(model, method="joint", time_limit=1e-3)
+    assert plan.upper_bound >= fsmdp.rollout(model, "wait", 500).mean
+    with pytest.raises(PlanningError, match="certified but may not be the tightest"):
+        plan.require_optimal()
+
+
+@pytest.mark.parametrize("step", [0, 11])
+def test_a_step_outside_the_horizon_is_refused(step):
+    plan = fsmdp.plan(domains.sysadmin(3), method="joint")
+    with pytest.raises(ModelError, match=f"step {step}"):
+        plan.value((1, 1, 1), step)
+    with pytest.raises(ModelError, match="expected 3 values"):
+        plan.action((1, 1), 1)
+
+
+def test_a_cautious_plan_is_labelled_and_made_by_stages_only():
+    model = domains.sysadmin(3)
+    problem = problem_of_model(model, fsmdp.Basis.singles(model))
+    wide = Intervals(problem.intervals.rewards, problem.intervals.low - 0.1, problem.intervals.high)
+    cautious = replace(problem, intervals=wide, view="pessimistic")
+    assert Stagewise().solve(cautious).view == "pessimistic"
+    with pytest.raises(ModelError, match="plans optimistically"):
+        Joint().solve(cautious)
+    with pytest.raises(ModelError, match="view: expected one of"):
+        replace(problem, view="hopeful")
+
+
+def test_the_gap_reads_as_a_sentence():
+    model = domains.sysadmin(4)
+    gap = fsmdp.certified_gap(model, fsmdp.plan(model), 500)
+    assert "no policy more than 9.42169: within" in repr(gap)
+    assert gap.gap == pytest.approx(gap.upper_bound - gap.runs.mean)
