@@ -1,6 +1,7 @@
 from . import domains as domains
 from .errors import FsmdpError as FsmdpError
 from .errors import ModelError as ModelError
+from .errors import PlanningError as PlanningError
 from .errors import PolicyError as PolicyError
 from .errors import SizeError as SizeError
 from .errors import WidthError as WidthError
@@ -20,6 +21,19 @@ from .model.rewards import Reward as Reward
 from .model.structure import Structure as Structure
 from .model.tables import Table as Table
 from .model.variables import Variable as Variable
+from .planning.auto import Auto as Auto
+from .planning.auto import plan as plan
+from .planning.certificate import Certificate as Certificate
+from .planning.files import load_plan as load_plan
+from .planning.files import save_plan as save_plan
+from .planning.highs import Status as Status
+from .planning.plan import Plan as Plan
+from .planning.planners import CuttingPlanes as CuttingPlanes
+from .planning.planners import Ellipsoid as Ellipsoid
+from .planning.planners import Joint as Joint
+from .planning.planners import Stagewise as Stagewise
 from .simulation.environment import make_env as make_env
+from .simulation.gap import Gap as Gap
+from .simulation.gap import certified_gap as certified_gap
 from .simulation.rollout import Runs as Runs
 from .simulation.rollout import rollout as rollout

@@ -64,3 +64,16 @@ def greedy_action(lookup: Lookup, entries: Floats, values: Integers, n_actions: 
             best_total = total
             best = action
     return best
+
+
+@compiled()
+def best_actions(
+    lookup: Lookup, entries: Floats, states: Integers, values: Floats, actions: Integers
+) -> None:
+    """max_a Q(s, a) and the lowest action that attains it, for each of many states."""
+    advantages = np.zeros(len(lookup.exception_start) - 1)
+    for row in range(len(states)):
+        fill_advantages(lookup, entries, states[row], advantages)
+        best = advantages.argmax()
+        actions[row] = best
+        values[row] = advantages[best] + default_total(lookup, entries, states[row])

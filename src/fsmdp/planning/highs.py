@@ -115,10 +115,6 @@ class LiveProgram:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
         self._rows = np.arange(self.n_rows, dtype=np.int32)
 
-    def row_activity(self) -> Floats:
-        """matrix @ x at the last solution."""
-        return np.array(self._highs.getSolution().row_value)
-
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""
         began = time.perf_counter()

@@ -45,8 +45,8 @@ def excesses(
 def following_weights(network: BellmanNetwork, weights: Floats, row: int) -> Floats:
     """Weights of the step after a row's: its own if the horizon is infinite, zero at the end."""
     if network.horizon is None:
-        return weights[row]
-    return weights[row + 1] if row + 1 < len(weights) else np.zeros(weights.shape[1])
+        return np.asarray(weights[row])
+    return np.asarray(weights[row + 1]) if row + 1 < len(weights) else np.zeros(weights.shape[1])
 
 
 def separate(network: BellmanNetwork, intervals: Intervals, weights: Floats) -> Separation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,6 +54,7 @@ class Plan:
     certificate: Certificate
     induced_width: int
     effort: Effort
+    view: str
     lookup: Lookup = field(repr=False)
     q_entries: Floats = field(repr=False)  # (n_steps, n_entries)
 
@@ -100,6 +102,19 @@ class Plan:
         found = np.zeros(len(self.actions))
         fill_advantages(self.lookup, self.q_entries[self._row(step)], values, found)
         return self.actions[int(found.argmax())]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file that `load_plan` reads."""
+        from fsmdp.planning.files import save_plan
+
+        save_plan(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Plan:
+        """Read a plan that `save` wrote."""
+        from fsmdp.planning.files import load_plan
+
+        return load_plan(path)
 
     def require_optimal(self) -> Plan:
         """The plan itself if its programs were solved to the end; a PlanningError otherwise."""
@@ -172,6 +187,7 @@ def finish_plan(
         certificate=certificate,
         induced_width=network.elimination.induced_width,
         effort=effort,
+        view=view,
         lookup=greedy_lookup(network),
         q_entries=q_entries_of(network, intervals, weights, view),
     )

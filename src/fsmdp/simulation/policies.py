@@ -8,21 +8,27 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.model.flat import ExactSolution
-from fsmdp.model.lookup import Integers
+from fsmdp.model.lookup import Integers, Lookup, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import RANDOM, Policy
+from fsmdp.model.tables import Floats
+from fsmdp.planning.greedy import greedy_action
+from fsmdp.planning.plan import Plan
 from fsmdp.simulation.compiled import CompiledModel
 
 BY_CHANCE = 0
 BY_TABLE = 1
+GREEDILY = 2
 
 
 class CompiledPolicy(NamedTuple):
-    """How to act, in arrays. A table of one row serves every step."""
+    """How to act, in arrays. A table or entries of one row serve every step."""
 
     kind: int
     strides: Integers  # (n_variables,) of the table's columns
     table: Integers  # (n_steps, n_states)
+    lookup: Lookup  # terms of Q, for a greedy policy
+    entries: Floats  # (n_steps, n_entries)
 
 
 def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
@@ -30,19 +36,38 @@ def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
     nothing = np.zeros(len(model.variables), dtype=np.int64)
     if isinstance(policy, ExactSolution):
         strides = np.cumprod([1, *reversed(model.sizes[1:])])[::-1].astype(np.int64)
-        return CompiledPolicy(BY_TABLE, np.ascontiguousarray(strides), policy.actions)
+        return _policy(BY_TABLE, np.ascontiguousarray(strides), policy.actions)
+    if isinstance(policy, Plan):
+        return _policy(GREEDILY, nothing, lookup=policy.lookup, entries=policy.q_entries)
     if isinstance(policy, str) and policy in model.actions:
         always = np.array([[model.action_index(policy)]], dtype=np.int64)
-        return CompiledPolicy(BY_TABLE, nothing, always)
-    if policy == RANDOM:
-        return CompiledPolicy(BY_CHANCE, nothing, np.zeros((1, 1), dtype=np.int64))
+        return _policy(BY_TABLE, nothing, always)
+    if isinstance(policy, str) and policy == RANDOM:
+        return _policy(BY_CHANCE, nothing)
     return None
+
+
+def _policy(
+    kind: int,
+    strides: Integers,
+    table: Integers | None = None,
+    lookup: Lookup | None = None,
+    entries: Floats | None = None,
+) -> CompiledPolicy:
+    """A policy with what its kind does not need left empty."""
+    return CompiledPolicy(
+        kind,
+        strides,
+        np.zeros((1, 1), dtype=np.int64) if table is None else table,
+        compile_lookup([], 1) if lookup is None else lookup,
+        np.zeros((1, 1)) if entries is None else entries,
+    )
 
 
 def given_action(model: CompiledModel) -> CompiledPolicy:
     """The policy that takes the action written at table[0, 0], whatever the state."""
     nothing = np.zeros(model.n_variables, dtype=np.int64)
-    return CompiledPolicy(BY_TABLE, nothing, np.zeros((1, 1), dtype=np.int64))
+    return _policy(BY_TABLE, nothing)
 
 
 @compiled(inline="always")
@@ -52,6 +77,9 @@ def choose(
     """Action in the state held by the first slots; `step` counts from 0 here."""
     if policy.kind == BY_CHANCE:
         return min(int(rng.random() * n_actions), n_actions - 1)
+    if policy.kind == GREEDILY:
+        row = min(step, len(policy.entries) - 1)
+        return greedy_action(policy.lookup, policy.entries[row], values, n_actions)
     column = 0
     for variable in range(len(policy.strides)):
         column += values[variable] * policy.strides[variable]
