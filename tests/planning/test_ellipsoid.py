@@ -19,7 +19,9 @@ ROUNDING = 1e-7
 
 
 def assert_solved(problem, means, epsilon, found):
-    optimum = solve_joint(problem.network, problem.intervals, means).objective
+    optimum = joint_optimum(problem.numbers, means)
+    joint = solve_joint(problem.network, problem.intervals, means)
+    assert joint.objective == pytest.approx(optimum, rel=1e-6, abs=1e-6)
     assert found.status is Status.OPTIMAL
     assert found.lower_bound <= optimum + ROUNDING
     assert optimum - ROUNDING <= found.objective <= found.lower_bound + epsilon
