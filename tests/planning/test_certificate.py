@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_problems import (
-    Problem,
     hull_of,
     known_problem,
     problems,
@@ -185,7 +184,6 @@ def test_a_joint_solve_without_time_says_so(solver):
 def test_slack_everywhere_lowers_the_bound():
     model = sysadmin(3, horizon=3)
     problem = uncertain_problem(model, Basis.singles(model), np.random.default_rng(0))
-    assert isinstance(problem, Problem)
     means = problem.numbers.means("uniform")
     tight = solve_joint(problem.network, problem.intervals, means)
     loose = tight.weights.copy()

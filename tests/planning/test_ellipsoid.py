@@ -11,7 +11,7 @@ from fsmdp.domains import sysadmin
 from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.ellipsoid import solve_ellipsoid
+from fsmdp.planning.ellipsoid import _Ellipsoid, solve_ellipsoid
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 
@@ -19,7 +19,9 @@ ROUNDING = 1e-7
 
 
 def assert_solved(problem, means, epsilon, found):
-    optimum = solve_joint(problem.network, problem.intervals, means).objective
+    optimum = joint_optimum(problem.numbers, means)
+    joint = solve_joint(problem.network, problem.intervals, means)
+    assert joint.objective == pytest.approx(optimum, rel=1e-6, abs=1e-6)
     assert found.status is Status.OPTIMAL
     assert found.lower_bound <= optimum + ROUNDING
     assert optimum - ROUNDING <= found.objective <= found.lower_bound + epsilon
@@ -66,6 +68,26 @@ def test_it_solves_a_ring_to_six_digits(deep_cuts):
     )
     assert_solved(problem, means, 1e-6, found)
     assert found.objective == pytest.approx(joint_optimum(problem.numbers, means), abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.floats(0.0, 0.95), st.integers(0, 999))
+def test_a_cut_keeps_what_it_should_and_shrinks_as_the_theory_says(n, depth, seed):
+    rng = np.random.default_rng(seed)
+    factor, centre, normal = rng.normal(size=(n, n)) + np.eye(n), rng.normal(size=n), np.ones(n)
+    ellipsoid = _Ellipsoid(centre.copy(), factor.copy())
+    directions = rng.normal(size=(500, n))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    points = centre + directions * rng.random((500, 1)) ** (1 / n) @ factor.T
+    limit = normal @ centre - depth * ellipsoid.extent(normal)
+    ellipsoid.cut(normal, depth)
+    kept = points[points @ normal <= limit]
+    inside = np.linalg.solve(ellipsoid.factor, (kept - ellipsoid.centre).T)
+    assert (np.linalg.norm(inside, axis=0) <= 1 + 1e-8).all()
+    shrinkage = abs(np.linalg.det(ellipsoid.factor) / np.linalg.det(factor))
+    assert shrinkage <= np.exp(-1 / (2 * (n + 1)))
+    if n == 1:
+        assert shrinkage == pytest.approx((1 - depth) / 2)
 
 
 def ring_of_three():

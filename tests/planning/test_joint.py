@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planning_problems import known_problem, problems, small_models, uncertain_problem, weightings
 
 from fsmdp.domains import random_model
-from fsmdp.errors import PlanningError
+from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import state_means
 from fsmdp.planning.highs import Status
@@ -28,6 +28,29 @@ def close_to(expected):
 def test_means_of_functions_are_those_over_all_states(problem, weights):
     means = state_means(weights, problem.network.basis, problem.model)
     np.testing.assert_allclose(means, problem.numbers.means(weights), atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(), st.integers(0, 99))
+def test_means_under_a_distribution_for_each_variable(problem, seed):
+    rng = np.random.default_rng(seed)
+    start = {v.name: rng.dirichlet(np.ones(v.size)) for v in problem.model.variables}
+    states = problem.numbers.states
+    chances = np.prod(
+        [start[v.name][states[:, i]] for i, v in enumerate(problem.model.variables)], 0
+    )
+    expected = chances @ problem.numbers.features
+    means = state_means(start, problem.network.basis, problem.model)
+    np.testing.assert_allclose(means, expected, atol=1e-12)
+    given_means = state_means(expected, problem.network.basis, problem.model)
+    np.testing.assert_array_equal(given_means, expected)
+
+
+@pytest.mark.parametrize("weights", ["final", [1.0], [1.0, np.nan]])
+def test_weights_of_states_that_make_no_sense_are_refused(weights):
+    model = random_model(0, variables=1, largest_size=2)
+    with pytest.raises(ModelError, match="weights: expected"):
+        state_means(weights, Basis.singles(model), model)
 
 
 @settings(max_examples=80, deadline=None)
