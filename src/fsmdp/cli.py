@@ -88,20 +88,21 @@ def _show_demo(model: Any, rows: list[dict[str, Any]], episodes: int, seconds: f
             f"{row['mean']:.4f} ± {row['standard_error']:.4f}",
             f"{deviation:+.1f}",
         )
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 @app.command(
     name="plan",
-    epilog="Examples: [bold]fsmdp plan sysadmin:ring:40[/bold], "
-    "[bold]fsmdp plan sysadmin:star:8 --basis pairs --output plan.npz[/bold], "
+    epilog="Examples: [bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold], "
+    "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold], "
     "[bold]fsmdp plan pump.json --method joint --json[/bold]",
 )
 def plan_command(
     model_text: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="A domain with options (sysadmin:ring:8) or a JSON model file."
+            metavar="MODEL",
+            help="A domain with options (sysadmin:[bold]ring[/bold]:8) or a JSON model file.",
         ),
     ],
     basis: Annotated[str, typer.Option(help="Basis: singles or pairs.")] = "singles",
@@ -188,7 +189,7 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         table.add_row(name, text)
     if output is not None:
         table.add_row("plan", output)
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 def read_model(text: str) -> Any:

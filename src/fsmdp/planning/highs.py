@@ -13,6 +13,8 @@ from scipy import sparse
 
 from fsmdp.model.tables import Floats
 
+SIMPLEX = "simplex"
+
 
 class Status(StrEnum):
     """How a solve ended. Only infeasible and unbounded leave nothing to certify."""

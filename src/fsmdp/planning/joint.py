@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fsmdp.errors import PlanningError
+from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork, Intervals
-from fsmdp.planning.highs import LiveProgram, Solution, Status
-from fsmdp.planning.interior import InteriorProgram
-from fsmdp.planning.rows import bellman_rows, reward_scale
+from fsmdp.planning.highs import SIMPLEX, LiveProgram, Solution, Status
+from fsmdp.planning.interior import INTERIOR, InteriorProgram
+from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +35,7 @@ class JointProgram:
     lower: Floats = field(repr=False)
     free: NDArray[np.int64] = field(repr=False)  # weights that are a column
     split: NDArray[np.int64] = field(repr=False)  # weights that are a difference of two columns
+    scales: Floats = field(repr=False)  # a column's unit in its weight
     n_steps: int
     scale: float
 
@@ -45,7 +46,7 @@ class JointProgram:
         weights[self.free] = columns[:n_free]
         plus, minus = columns[n_free : n_free + n_split], columns[n_free + n_split :][:n_split]
         weights[self.split] = plus - minus
-        return self.scale * weights.reshape(self.n_steps, -1)
+        return self.scale * weights.reshape(self.n_steps, -1) / self.scales
 
 
 def joint_program(
@@ -64,6 +65,9 @@ def joint_program(
     low = high
     if not intervals.exact:
         low = sparse.kron(link, step.backups(network, intervals.low), format="csc")
+    scales = function_scales(network)
+    units = sparse.diags(np.tile(1 / scales, n_steps))
+    values, high, low = (sparse.csc_matrix(part @ units) for part in (values, high, low))
     is_split = _needs_two_columns(network, intervals, w_norm)
     free, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
     upper_side = values - network.discount * high
@@ -80,18 +84,19 @@ def joint_program(
     lower = np.tile(rewards, n_steps)
     extra, extra_lower = _sign_rows(len(free), len(split), matrix.shape[1])
     if w_norm is not None:
-        by_step = sparse.kron(every_step, np.ones((1, n_functions)), format="csr")[:, split]
+        by_step = sparse.kron(every_step, 1 / scales[None, :], format="csr")[:, split]
         empty = sparse.csr_matrix((n_steps, matrix.shape[1] - 2 * len(split)))
         extra = sparse.vstack([extra, sparse.hstack([-by_step, -by_step, empty])])
         extra_lower = np.concatenate([extra_lower, np.full(n_steps, -w_norm / scale)])
     cost = np.zeros(n_steps * n_functions)
-    cost[:n_functions] = means
+    cost[:n_functions] = means / scales
     return JointProgram(
         np.concatenate([cost[free], cost[split], -cost[split], np.zeros(blocks[3].shape[1])]),
         sparse.csr_matrix(sparse.vstack([matrix, extra], format="csr")),
         np.concatenate([lower, extra_lower]),
         free,
         split,
+        scales,
         n_steps,
         scale,
     )
@@ -117,14 +122,16 @@ def solve_joint(
     means: Floats,
     *,
     w_norm: float | None = None,
-    solver: str = "interior",
+    solver: str = INTERIOR,
     time_limit: float | None = None,
 ) -> JointSolution:
     """Solve the joint program by the interior-point method, or the simplex method on request."""
+    if solver not in (INTERIOR, SIMPLEX):
+        raise ModelError(f"solver: expected 'interior' or 'simplex', found {solver!r}.")
     began = time.perf_counter()
     program = joint_program(network, intervals, means, w_norm)
     built = time.perf_counter()
-    kind = InteriorProgram if solver == "interior" else LiveProgram
+    kind = InteriorProgram if solver == INTERIOR else LiveProgram
     found = kind(program.cost, program.matrix, program.lower).solve(time_limit)
     _explain_failure(found, network, intervals, means, w_norm)
     return JointSolution(
@@ -176,9 +183,10 @@ def _sign_rows(n_free: int, n_split: int, n_columns: int) -> tuple[sparse.csr_ma
 
 
 def _rounded_up(value: float) -> str:
-    """Six digits that are not below the value."""
-    shown = float(f"{value:.6g}")
-    return f"{shown if shown >= value else shown * (1 + 1e-5):.6g}"
+    """Six digits that are not below the value, with room for a solver's tolerance."""
+    enough = value * (1 + 1e-6)
+    shown = float(f"{enough:.6g}")
+    return f"{shown if shown >= enough else shown * (1 + 1e-5):.6g}"
 
 
 def _explain_failure(
@@ -191,10 +199,10 @@ def _explain_failure(
     if found.status is Status.INFEASIBLE and w_norm is not None:
         raise PlanningError(
             f"no weights with sum_j |w_j| <= {w_norm:.6g} at every step satisfy the Bellman "
-            f"inequalities; w_norm={_rounded_up(constant_value(network, intervals))} is enough (the value "
-            "of the largest reward at every step), or leave w_norm out."
+            f"inequalities; w_norm={_rounded_up(constant_value(network, intervals))} is enough "
+            "(the value of the largest reward at every step), or leave w_norm out."
         )
-    if found.status is Status.UNBOUNDED:
+    if found.status is Status.UNBOUNDED and means[0] <= 0:
         raise PlanningError(
             f"the objective has no minimum: the weights of states must be a distribution, but "
             f"their mean of the constant is {means[0]:.6g}; use weights='initial' or 'uniform'."

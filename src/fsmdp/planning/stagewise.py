@@ -18,14 +18,12 @@ from scipy import sparse
 from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.highs import LiveProgram, Status
-from fsmdp.planning.interior import InteriorProgram
-from fsmdp.planning.rows import bellman_rows, reward_scale
+from fsmdp.planning.highs import SIMPLEX, LiveProgram, Status
+from fsmdp.planning.interior import INTERIOR, InteriorProgram
+from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
 
-SIMPLEX, INTERIOR = "simplex", "interior"
-
-INTERIOR_FROM = 6_000
-"""Rows from which ten cold interior solves take less time than one cold simplex solve."""
+INTERIOR_FROM = 500
+"""Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +52,10 @@ class StagewiseProgram:
         self.means = means
         step = bellman_rows(network)
         self._gather = step.rows.gather
-        matrix = sparse.hstack([step.values, step.rows.messages], format="csr")
-        cost = np.concatenate([means, np.zeros(step.rows.n_messages)])
+        self._scales = function_scales(network)
+        values = step.values @ sparse.diags(1 / self._scales)
+        matrix = sparse.hstack([values, step.rows.messages], format="csr")
+        cost = np.concatenate([means / self._scales, np.zeros(step.rows.n_messages)])
         if solver == "auto":
             solver = INTERIOR if step.n_rows >= INTERIOR_FROM else SIMPLEX
         self.solver = solver
@@ -97,7 +97,7 @@ class StagewiseProgram:
             found = self._program.solve(left)
             if found.status is not Status.OPTIMAL:
                 status = found.status
-            weights[row] = following = scale * found.values[:n_functions]
+            weights[row] = following = scale * found.values[:n_functions] / self._scales
             objective = scale * found.objective
             iterations.append(found.iterations)
         if first_means is not None:
@@ -107,5 +107,5 @@ class StagewiseProgram:
 
     def _with_means(self, means: Floats) -> Floats:
         cost = self._cost.copy()
-        cost[: len(means)] = means
+        cost[: len(means)] = means / self._scales
         return cost
