@@ -12,7 +12,7 @@ from planning_problems import known_problem, problems, small_models, uncertain_p
 from fsmdp.domains import random_model
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bellman import state_means
+from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import constant_value, joint_program, solve_joint
 
@@ -168,3 +168,12 @@ def test_an_objective_that_is_no_distribution_is_refused():
     means = -problem.numbers.means("uniform")
     with pytest.raises(PlanningError, match="distribution"):
         solve_joint(problem.network, problem.intervals, means)
+
+
+def test_a_norm_too_small_by_a_hair_is_refused_too():
+    model = random_model(variables=1, actions=1, horizon=1, rewards=1, latents=0, seed=4)
+    network, intervals = network_of_model(model, Basis([]))
+    means = state_means("initial", network.basis, model)
+    enough = constant_value(network, intervals)
+    with pytest.raises(PlanningError, match="is enough"):
+        solve_joint(network, intervals, means, w_norm=(1 - 1e-5) * enough)

@@ -25,6 +25,9 @@ from fsmdp.planning.highs import SIMPLEX, LiveProgram, Solution, Status
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
 from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
 
+SECOND_OPINION_UP_TO = 50_000
+"""Rows up to which the simplex method decides what the interior-point method left open."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointProgram:
@@ -131,8 +134,7 @@ def solve_joint(
     began = time.perf_counter()
     program = joint_program(network, intervals, means, w_norm)
     built = time.perf_counter()
-    kind = InteriorProgram if solver == INTERIOR else LiveProgram
-    found = kind(program.cost, program.matrix, program.lower).solve(time_limit)
+    found = _solve(program, solver, time_limit)
     _explain_failure(found, network, intervals, means, w_norm)
     return JointSolution(
         found.status,
@@ -143,6 +145,17 @@ def solve_joint(
         built - began,
         time.perf_counter() - built,
     )
+
+
+def _solve(program: JointProgram, solver: str, time_limit: float | None) -> Solution:
+    """By the solver asked for; the simplex method is asked too where the other found no answer."""
+    parts = program.cost, program.matrix, program.lower
+    if solver == INTERIOR:
+        found = InteriorProgram(*parts).solve(time_limit)
+        answered = found.status in (Status.OPTIMAL, Status.TIME_LIMIT)
+        if answered or program.matrix.shape[0] > SECOND_OPINION_UP_TO:
+            return found
+    return LiveProgram(*parts).solve(time_limit)
 
 
 def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
