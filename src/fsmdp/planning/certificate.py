@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.oracle import excesses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,31 +57,28 @@ def certify(
     violation is slack everywhere, and lowers the bound by as much.
     Cost: one max-sum for each step.
     """
-    steps = len(weights)
-    violations, lifts = np.zeros(steps), np.zeros(steps)
-    worst: tuple[float, int, int, NDArray[np.int64]] | None = None
-    following, lift = np.zeros(len(network.basis)), 0.0
-    for row in reversed(range(steps)):
-        if network.horizon is None:
-            following = weights[row]
-        entries = network.excess(weights[row], following, intervals, view)
-        found = network.elimination.maximise(entries)
-        violations[row] = found.value
-        if network.horizon is None:
-            lift = found.value / (1 - network.discount)
-        else:
-            lift = found.value + network.discount * lift
-        lifts[row] = lift
-        if worst is None or found.value >= worst[0]:
-            worst = (found.value, row, found.action, found.state(found.action))
-        following = weights[row]
-    assert worst is not None
+    worst = excesses(network, intervals, weights, view)
+    violations = np.array([maximum.value for maximum in worst])
+    lifts = lifts_of(network, violations)
     lifted = weights.copy()
     lifted[:, 0] += lifts
+    row = int(violations.argmax())
+    action = worst[row].action
     witness = Witness(
-        worst[1] + 1,
-        tuple(int(value) for value in worst[3]),
-        network.actions[worst[2]],
-        worst[0],
+        row + 1,
+        tuple(int(value) for value in worst[row].state(action)),
+        network.actions[action],
+        float(violations[row]),
     )
     return Certificate(violations, lifts, witness, float(means @ lifted[0])), lifted
+
+
+def lifts_of(network: BellmanNetwork, violations: Floats) -> Floats:
+    """What must be added to the constant of each step so that no inequality is violated."""
+    if network.horizon is None:
+        return violations / (1 - network.discount)
+    lifts = np.zeros(len(violations))
+    after = 0.0
+    for row in reversed(range(len(violations))):
+        lifts[row] = after = violations[row] + network.discount * after
+    return lifts

@@ -18,6 +18,7 @@ from scipy import sparse
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.certificate import certify, lifts_of
 from fsmdp.planning.greedy import best_actions, greedy_lookup
 from fsmdp.planning.highs import Solution, Status
 from fsmdp.planning.interior import InteriorProgram
@@ -34,7 +35,7 @@ START_CUTS_PER_COLUMN = 3
 SLACK = 5.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
 
-INWARDS = 0.5
+INWARDS = 0.8
 """How far from the master's solution towards feasible weights the oracle is asked at first."""
 
 PUSH = 1e-6
@@ -112,8 +113,8 @@ def solve_joint_by_cuts(
     master = _Master(means, weights / scale, value / scale)
     cuts = random_cuts(network) if start is None else start
     master.add(*_cut_rows(network, intervals, weights, cuts, scale))
-    inside = _feasible(network, intervals, weights)
-    best, lowest = float(means @ inside[0]), -np.inf
+    certificate, inside = certify(network, intervals, weights, means)
+    best, lowest = certificate.upper_bound, -np.inf
     status, iterations, rounds, inwards = Status.ITERATION_LIMIT, 0, 0, INWARDS
     while rounds < max_rounds:
         left = None if time_limit is None else time_limit - (time.perf_counter() - began)
@@ -135,7 +136,7 @@ def solve_joint_by_cuts(
             master.grow_box()
         weights = outside + inwards * (inside - outside)
         worst = excesses(network, intervals, weights)
-        lifts = _lifts([maximum.value for maximum in worst], network)
+        lifts = lifts_of(network, np.array([maximum.value for maximum in worst]))
         # The closer the master comes to the truth, the closer to it the oracle is asked.
         inwards = inwards / 4 if lifts[0] < best - lowest else min(INWARDS, 2 * inwards + 0.05)
         if float(means @ weights[0]) + lifts[0] < best:
@@ -351,27 +352,6 @@ def _violated(worst: list[Maximum], least: float) -> Cuts:
             actions = _worst_actions(maximum.values)
             parts.append(Cuts(np.full(len(actions), row), maximum.states(actions), actions))
     return joined(parts)
-
-
-def _feasible(network: BellmanNetwork, intervals: Intervals, weights: Floats) -> Floats:
-    """The weights lifted until every inequality holds."""
-    worst = [maximum.value for maximum in excesses(network, intervals, weights)]
-    lifted = weights.copy()
-    lifted[:, 0] += _lifts(worst, network)
-    return lifted
-
-
-def _lifts(violations: list[float], network: BellmanNetwork) -> Floats:
-    """What must be added to the constant of each step, as in a certificate."""
-    lifts = np.zeros(len(violations))
-    after = 0.0
-    for row in reversed(range(len(violations))):
-        if network.horizon is None:
-            after = violations[row] / (1 - network.discount)
-        else:
-            after = violations[row] + network.discount * after
-        lifts[row] = after
-    return lifts
 
 
 def _cut_rows(
