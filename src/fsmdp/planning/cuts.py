@@ -1,0 +1,224 @@
+"""Cuts: inequalities of single (state, action) pairs, and the masters that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fsmdp.elimination import Maximum
+from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.greedy import best_actions, greedy_lookup
+from fsmdp.planning.highs import Solution
+from fsmdp.planning.interior import InteriorProgram
+from fsmdp.planning.oracle import function_values, local_values
+
+States = NDArray[np.int64]
+
+CUTS_PER_STEP = 12
+CUTS_PER_COLUMN = 5
+SLACK = 5.0
+"""A cut is forgotten only when it is slacker than this, in units of the largest reward."""
+
+PUSH = 1e-6
+"""Duals of the box below this are the solver's rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """(step, state, action) triples whose inequalities are worth starting from."""
+
+    rows: States = field(repr=False)  # (n_cuts,) step less one
+    states: States = field(repr=False)  # (n_cuts, n_variables)
+    actions: States = field(repr=False)  # (n_cuts,)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def joined(parts: list[Cuts]) -> Cuts:
+    """All of several, in order."""
+    return Cuts(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.states for part in parts]),
+        np.concatenate([part.actions for part in parts]),
+    )
+
+
+def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
+    """Cuts to start from when no stagewise run left any: random states and actions."""
+    states = first_states(network, seed)
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(network.n_weight_rows), len(states))
+    actions = rng.integers(len(network.actions), size=len(rows))
+    return Cuts(rows, np.tile(states, (network.n_weight_rows, 1)), actions)
+
+
+class Master:
+    """The inequalities held so far, in a box that grows until it holds nothing back.
+
+    Solved by the interior-point method: it ends in the middle of the optimal face, where cuts go
+    deep, and needs a fraction of the rounds that the corners of the simplex method take.
+    """
+
+    def __init__(self, means: Floats, centre: Floats, value: float) -> None:
+        self._cost = np.zeros(centre.size)
+        self._cost[: len(means)] = means
+        self._centre = centre.ravel()
+        self._radius = np.maximum(2 * np.abs(self._centre), value / np.sqrt(centre.size))
+        self._matrix = sparse.csr_matrix((0, centre.size))
+        self._lower = np.zeros(0)
+        self._n_solved = 0
+
+    @property
+    def n_cuts(self) -> int:
+        """Cuts held at present."""
+        return len(self._lower)
+
+    def add(self, matrix: sparse.csr_matrix, lower: Floats) -> None:
+        """Further cuts."""
+        self._matrix = sparse.csr_matrix(sparse.vstack([self._matrix, matrix]))
+        self._lower = np.concatenate([self._lower, lower])
+
+    def solve(self, time_limit: float | None) -> Solution:
+        """The weights in the middle of the optimal face."""
+        sides = sparse.identity(len(self._centre), format="csr")
+        matrix = sparse.csr_matrix(sparse.vstack([self._matrix, sides, -sides]))
+        self._n_solved = self.n_cuts
+        box = [self._centre - self._radius, -self._centre - self._radius]
+        return InteriorProgram(self._cost, matrix, np.concatenate([self._lower, *box])).solve(
+            time_limit
+        )
+
+    def box_holds_back(self, found: Solution) -> bool:
+        """Whether the box pushes: otherwise the value is that of the cuts alone."""
+        return bool(found.duals[self._n_solved :].max() > PUSH)
+
+    def grow_box(self) -> None:
+        """Ten times the room."""
+        self._radius *= 10
+
+    def forget_slack_cuts(self, found: Solution) -> None:
+        """Drop what is slack by far, once there are many cuts for each weight."""
+        if self.n_cuts <= CUTS_PER_COLUMN * len(self._centre):
+            return
+        kept = np.flatnonzero(self._matrix @ found.values - self._lower <= SLACK)
+        self._matrix, self._lower = self._matrix[kept], self._lower[kept]
+
+
+class StatePool:
+    """States whose inequality V(s) >= max_a Q(s, a) a stage's master holds; all stages share it."""
+
+    def __init__(self, network: BellmanNetwork, states: States) -> None:
+        self.network = network
+        self._lookup = greedy_lookup(network)
+        self._entries = np.zeros(0)
+        self.states = states
+        self._features = function_values(network, states)
+        self._right_sides = np.zeros(len(states))
+        self._actions = np.zeros(len(states), dtype=np.int64)
+
+    def set_entries(self, entries: Floats) -> None:
+        """New terms of Q: new right-hand sides for every state."""
+        self._entries = entries
+        self._right_sides, self._actions = self._best(self.states)
+
+    def inequalities(self, first: int = 0) -> tuple[sparse.csr_matrix, Floats]:
+        """Rows and right-hand sides of the states from a position on."""
+        return sparse.csr_matrix(self._features[first:]), self._right_sides[first:]
+
+    def add(self, states: States) -> tuple[sparse.csr_matrix, Floats]:
+        """Further states, those already there left out, and their inequalities."""
+        known = {state.tobytes() for state in self.states}
+        fresh = [state for state in np.unique(states, axis=0) if state.tobytes() not in known]
+        first = len(self.states)
+        if fresh:
+            new = np.array(fresh)
+            right_sides, actions = self._best(new)
+            self.states = np.vstack([self.states, new])
+            self._features = np.vstack([self._features, function_values(self.network, new)])
+            self._right_sides = np.concatenate([self._right_sides, right_sides])
+            self._actions = np.concatenate([self._actions, actions])
+        return self.inequalities(first)
+
+    def tightest(self, row: int, weights: Floats, most: int) -> Cuts:
+        """The cuts of one step with the least slack."""
+        order = np.argsort(self._features @ weights - self._right_sides, kind="stable")[:most]
+        return Cuts(np.full(len(order), row), self.states[order], self._actions[order])
+
+    def forget_slack(self, weights: Floats) -> None:
+        """Drop the slackest states when there are many."""
+        most = CUTS_PER_COLUMN * self._features.shape[1]
+        if len(self.states) <= 2 * most:
+            return
+        order = np.argsort(self._features @ weights - self._right_sides, kind="stable")
+        dropped = order[most:]
+        for name in ("states", "_features", "_right_sides", "_actions"):
+            setattr(self, name, np.delete(getattr(self, name), dropped, axis=0))
+
+    def _best(self, states: States) -> tuple[Floats, States]:
+        values, actions = np.zeros(len(states)), np.zeros(len(states), dtype=np.int64)
+        best_actions(self._lookup, self._entries, states, values, actions)
+        return values, actions
+
+
+def first_states(network: BellmanNetwork, seed: int) -> States:
+    """The two corners, and random states enough to hold the weights in."""
+    sizes = np.array([variable.size for variable in network.variables])
+    rng = np.random.default_rng(seed)
+    random = rng.integers(sizes, size=(2 * len(network.basis), len(sizes)))
+    mirrored = sizes - 1 - random
+    return np.unique(np.vstack([0 * sizes, sizes - 1, random, mirrored]), axis=0)
+
+
+def worst_actions(violations: Floats) -> States:
+    """Actions whose violation is positive and not far below the largest, at most a few dozen."""
+    largest = violations.max()
+    if largest <= 0:
+        return np.zeros(0, dtype=np.int64)
+    order = np.argsort(-violations, kind="stable")[:CUTS_PER_STEP]
+    return np.asarray(order[violations[order] > 0.05 * largest])
+
+
+def violated_cuts(worst: list[Maximum], least: float) -> Cuts:
+    """The inequalities of the worst actions of every step that is violated by more than least."""
+    n_variables = worst[0].state(0).shape[0]
+    parts = [Cuts(*(np.zeros(shape, dtype=np.int64) for shape in (0, (0, n_variables), 0)))]
+    for row, maximum in enumerate(worst):
+        if maximum.value > least:
+            actions = worst_actions(maximum.values)
+            parts.append(Cuts(np.full(len(actions), row), maximum.states(actions), actions))
+    return joined(parts)
+
+
+def cut_rows(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    weights: Floats,
+    cuts: Cuts,
+    scale: float,
+) -> tuple[sparse.csr_matrix, Floats]:
+    """The inequality of each triple, with interval ends by the sign of the weights."""
+    n_functions = len(network.basis)
+    features = function_values(network, cuts.states)
+    high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
+    at_and_after = np.vstack([weights, np.zeros((1, n_functions))])
+    following = at_and_after[cuts.rows + (network.horizon is not None)]
+    ends = network.discount * np.where(following >= 0, high, low)
+    own = cuts.rows[:, None] * n_functions + np.arange(n_functions)
+    if network.horizon is None:
+        columns, values = own, features - ends
+    else:
+        is_last = cuts.rows == network.horizon - 1
+        ends[is_last] = 0.0
+        after = np.where(is_last[:, None], own, own + n_functions)
+        columns, values = np.hstack([own, after]), np.hstack([features, -ends])
+    at = np.repeat(np.arange(len(cuts)), columns.shape[1])
+    matrix = sparse.csr_matrix(
+        (values.ravel(), (at, columns.ravel())), shape=(len(cuts), weights.size)
+    )
+    matrix.eliminate_zeros()
+    return matrix, rewards / scale
