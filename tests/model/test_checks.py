@@ -306,7 +306,7 @@ def test_pairs_do_not_depend_on_the_probabilities():
 class TestMessages:
     @pytest.mark.parametrize(
         "value",
-        [LONG, [LONG] * 99, (2,) * 999, 10**5000, np.ones(9999)],
+        [LONG, [LONG] * 99, (2,) * 999, 10**5000, {10**5000}, np.ones(9999)],
         ids=lambda value: type(value).__name__,
     )
     def test_values_are_clipped(self, value):

@@ -226,10 +226,9 @@ def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path):
         fsmdp.load(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless device here")  # noqa: PTH110
-def test_a_device_without_an_end_is_refused():
+def test_a_device_is_refused():
     with pytest.raises(ModelError, match="pipe or a device"):
-        fsmdp.load("/dev/zero")
+        fsmdp.load(os.devnull)
 
 
 ODD_PATHS = ["", "/", ".", "..", "a\0b", "x" * 5000, None, 3, b"x", ["x"]]

@@ -26,6 +26,8 @@ _SHORT.maxstring = _SHORT.maxother = WIDTH
 
 def show(value: object) -> str:
     """How messages write a value: its repr, clipped; never an error, however large it is."""
+    if type(value) is str and len(value) < WIDTH // 2 and value.isprintable():
+        return repr(value)  # names of variables, many times for each model
     if isinstance(value, int) and value.bit_length() > 4 * WIDTH:
         return f"a whole number of {value.bit_length()} bits"
     try:
@@ -121,6 +123,8 @@ def as_items(value: object, where: str, expected: str, remedy: str) -> tuple[Any
     Sets and dictionaries are refused: the order of a set changes from run to run, and with it the
     meaning of every position.
     """
+    if type(value) in (tuple, list):
+        return tuple(value)  # type: ignore[arg-type]
     unordered = isinstance(value, Set | Mapping) and not isinstance(value, KeysView)
     if not unordered and not isinstance(value, str | bytes | bytearray):
         try:

@@ -30,7 +30,7 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, model: FactoredMDP, render_mode: str | None = None) -> None:
-        if render_mode is not None and render_mode != "ansi":
+        if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "ansi"):
             raise ModelError(f"render_mode {show(render_mode)}: expected 'ansi' (text) or None.")
         self.model = check_model(model, "FactoredEnv")
         self.render_mode = render_mode
