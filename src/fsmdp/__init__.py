@@ -4,7 +4,19 @@ import lazy_loader
 from wrapt import register_post_import_hook
 
 # The names and where they come from stand in __init__.pyi; each is imported when first used.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_import_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("fsmdp")
+        except PackageNotFoundError:  # sources that were never installed
+            return "0+unknown"
+    return _import_name(name)
+
 
 # Gymnasium is heavy, so the environments are registered when, and only if, it is imported.
 register_post_import_hook("fsmdp.domains.environments:register", "gymnasium")

@@ -37,3 +37,5 @@ from .simulation.gap import Gap as Gap
 from .simulation.gap import certified_gap as certified_gap
 from .simulation.rollout import Runs as Runs
 from .simulation.rollout import rollout as rollout
+
+__version__: str

@@ -116,8 +116,8 @@ def test_reward_terms_look_at_the_agent_and_one_cell_and_at_nothing_when_it_hide
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0, 3), "rows is 0, expected a whole number of at least 1; use 1 or more"),
-        ((3, 1), "columns is 1, expected a whole number of at least 2"),
+        ((0, 3), "rows is 0, expected a whole number from 1 to 1024; use 1 or more"),
+        ((3, 1), "columns is 1, expected a whole number from 2 to 1024"),
         ((100, 100), "make 10000 cells, expected at most 1024; use a smaller grid"),
         ((2, 3, 10, 2.0), "drift is 2.0, expected a probability"),
     ],

@@ -129,7 +129,7 @@ def test_closed_form_of_200_nodes_agrees_with_simulation():
     [
         ({"nodes": 0}, "nodes is 0, expected a whole number from 1 to"),
         ({"nodes": 2}, "3 campaigns for 2 nodes, expected at most one .* fewer campaigns"),
-        ({"campaigns": -1}, "campaigns is -1, expected a whole number of at least 0"),
+        ({"campaigns": -1}, "campaigns is -1, expected a whole number from 0 to"),
         ({"listening": 1.5}, "listening is 1.5, expected a probability from 0 to 1"),
         ({"listening": float("nan")}, "listening is nan, expected a probability"),
         ({"listening": "0.5"}, "listening is '0.5', expected a probability"),
@@ -139,6 +139,12 @@ def test_closed_form_of_200_nodes_agrees_with_simulation():
         ({"neighbours": [[0]]}, "neighbours of 1 nodes, expected one list for each of the 8"),
         ({"neighbours": [[]] * 8}, "node 0 has 0 neighbours, expected 1 to 12"),
         ({"neighbours": [[1]] * 7 + [[1, 2]]}, "node 7 has 2 neighbours, expected 1 as node 0"),
+        ({"campaigns": 10**9}, "campaigns is 1000000000, expected a whole number from 0 to"),
+        ({"nodes": 10**5, "campaigns": 10**5}, "make 10000000000 effects, expected at most"),
+        ({"neighbours": 3}, "neighbours: expected a list of lists, found 3; give a list"),
+        ({"neighbours": {0: [1]}}, "neighbours: expected a list of lists, found {0"),
+        ({"neighbours": [1] * 8}, "neighbours of node 0: expected a list of nodes, found 1"),
+        ({"neighbours": [[0.5]] * 8}, "a neighbour of node 0 is 0.5, expected a whole number"),
         ({"neighbours": [[8]] * 8}, "a neighbour of node 0 is 8, expected .* from 0 to 7"),
     ],
 )

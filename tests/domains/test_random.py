@@ -149,8 +149,9 @@ def test_an_infinite_horizon_can_be_simulated():
     ("options", "message"),
     [
         ({"seed": -1}, "seed is -1, expected a whole number of at least 0"),
-        ({"variables": 0}, "variables is 0, expected a whole number of at least 1"),
-        ({"largest_size": 1}, "largest_size is 1, expected a whole number of at least 2"),
+        ({"variables": 0}, "variables is 0, expected a whole number from 1 to 1000"),
+        ({"largest_size": 1}, "largest_size is 1, expected a whole number from 2 to 65536"),
+        ({"blocks": "no"}, "blocks is 'no', expected True or False"),
         ({"largest_size": 50}, r"tables could have 50\^6 entries, .* use a smaller largest_size"),
         ({"horizon": None}, "give a horizon, or a discount below 1"),
     ],

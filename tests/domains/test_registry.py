@@ -84,13 +84,22 @@ def test_both_orders_of_sysadmin_are_the_same_model():
         ("influence:1_000", r"expected nodes \(a whole number\), found '1_000'"),
         ("influence:" + "9" * 5000, "expected nodes"),
         ("random:blocks=maybe", "option 'blocks': expected yes or no, found 'maybe'"),
+        ("random:variables=100000000", "variables is 100000000, expected .* from 1 to 1000"),
+        ("random:largest_size=100000000", "largest_size is 100000000, expected"),
+        ("influence:100000:campaigns=100000", "expected at most 4194304; use fewer"),
+        ("gridworld:100000000:100000000", "rows is 100000000, expected .* from 1 to 1024"),
+        ("sysadmin:horizon=10000000", "at most 1000000 steps"),
+        ("x" * 10**6, "unknown domain 'xxx"),
+        ("sysadmin:" + "x" * 10**6, "unknown topology 'xxx"),
+        ("sysadmin:8:" + "9" * 4000, "found '999"),
         ("proposition-1:40", "bits is 40, expected a whole number from 1 to 12"),
         ("sysadmin:machines=__import__('os')", "option 'machines': expected a whole number"),
     ],
 )
 def test_what_cannot_be_read_is_explained(text, message):
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=message) as caught:
         build_domain(text)
+    assert len(str(caught.value)) < 400
 
 
 def test_only_text_is_read():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx
 import pytest
 
 from fsmdp.domains import sysadmin
@@ -57,6 +58,14 @@ def test_each_topology_depends_on_whom_it_says(topology, expected):
     assert dependencies(5, topology) == expected
 
 
+def test_graphs_of_networkx_are_topologies():
+    directed = networkx.DiGraph([(0, 1), (1, 2), (2, 0)])
+    assert dependencies(3, directed) == dependencies(3, "ring")
+    assert dependencies(5, networkx.cycle_graph(5)) == dependencies(5, "bidirectional-ring")
+    several = networkx.MultiDiGraph([(0, 1), (0, 1), (1, 1)])
+    assert dependencies(3, several) == [(), (0,), ()]
+
+
 @pytest.mark.parametrize(("machines", "topology", "mean", "all_up"), REFERENCE)
 def test_optimal_values_are_the_reference_values(machines, topology, mean, all_up):
     exact = solve_exactly(sysadmin(machines, topology, horizon=10))
@@ -93,6 +102,13 @@ def test_one_machine_depends_on_nobody():
         ((4, {4: [0]}), "names machine 4, expected 0 to 3"),
         ((4, {0: ["hub"]}), "names machine 'hub', expected 0 to 3"),
         ((4, {0: 1}), "machine 0 depends on 1, expected a list of machines"),
+        ((4, {0.0: [1]}), "names machine 0.0, expected 0 to 3"),
+        ((4, {0: [[1]]}), r"names machine \[1\], expected 0 to 3"),
+        ((4, [[1], [2]]), r"unknown topology \[\[1\], \[2\]\]; expected one of ring"),
+        ((4, None), "unknown topology None; expected one of ring"),
+        ((4, "r" * 10**6), "unknown topology 'rrr.*; expected one of ring"),
+        ((4, networkx.star_graph(4)), "names machine 4, expected 0 to 3"),
+        ((4, networkx.Graph([("a", "b")])), "names machine 'a', expected 0 to 3"),
         ((30, {0: range(30)}), "depends on 29 others, expected at most 16"),
     ],
 )

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import os
 import random
 import time
 
@@ -59,33 +60,81 @@ def in_first_case(**entries):
 
 
 HOSTILE = {
-    "empty": (b"", "EOF"),
-    "not JSON": (b"[[[", "Invalid JSON"),
-    "not text": (b"\xff\xfe", "Invalid JSON"),
-    "not an object": (b"[]", "object"),
+    "empty": (b"", "not JSON: Expecting value"),
+    "not JSON": (b"[[[", "not JSON: Expecting value"),
+    "not text": (b"\xff\xfe", "expected text in UTF-8, found byte 0"),
+    "not an object": (b"[]", r"file: expected an object, found \[\]"),
     "missing keys": (b"{}", "format: Field required"),
-    "deep nesting": (b"[" * 10**6 + b"]" * 10**6, "recursion limit"),
-    "deeply nested table": (in_first_case(table=json.loads("[" * 90 + "]" * 90)), "64 levels"),
+    "deep nesting": (b"[" * 10**6 + b"]" * 10**6, "nested too deeply"),
+    "deeply nested table": (
+        in_first_case(table=json.loads("[" * 90 + "]" * 90)),
+        "axis 0, found a list of 1",
+    ),
     "wrong version": (changed(lambda d: d.update(version=2)), "version: expected 1"),
     "wrong format": (changed(lambda d: d.update(format="other")), "format"),
-    "unknown key": (changed(lambda d: d.update(colour="red")), "colour: Extra inputs"),
+    "unknown key": (
+        changed(lambda d: d.update(colour="red")),
+        "unknown key 'colour'; expected 'format'",
+    ),
     "sizes that multiply to 2^60": (
         changed(lambda d: [v.update(size=2**16) for v in d["variables"]]),
         "expected a table of shape",
     ),
     "size of 2^60": (changed(lambda d: d["variables"][0].update(size=2**60)), "65536"),
     "wrong shape": (in_first_case(table=[1.0, 0.0]), "expected a table of shape"),
-    "ragged table": (in_first_case(table=[[1.0], [0.5, 0.5]]), "rectangular"),
+    "ragged table": (
+        in_first_case(table=[[1.0], [0.5, 0.5]]),
+        "lists of 2 at axis 1, found a list of 1",
+    ),
     "not a number": (in_first_case(table=[[[math.nan, 1]] * 2] * 2), "finite"),
     "infinite": (in_first_case(table=[[[math.inf, 1]] * 2] * 2), "finite"),
-    "text for numbers": (in_first_case(table="abc"), "expected numbers, found 'abc'"),
-    "truth values for numbers": (in_first_case(table=[True, False]), "found True"),
-    "object for numbers": (in_first_case(table={"a": 1}), "expected numbers"),
-    "huge number": (in_first_case(table=10**400), "401 digits"),
+    "text for numbers": (in_first_case(table="abc"), "lists of 2 at axis 0, found 'abc'"),
+    "truth values for numbers": (
+        in_first_case(table=[[[True, False]] * 2] * 2),
+        "expected numbers .*found True",
+    ),
+    "object for numbers": (in_first_case(table={"a": 1}), "expected a table of shape"),
+    "huge number": (in_first_case(table=[[[10**400, 1]] * 2] * 2), "401 digits"),
     "half a step": (changed(lambda d: d.update(horizon=2.5)), "horizon"),
     "text for a horizon": (changed(lambda d: d.update(horizon="ten")), "horizon"),
     "unknown action": (in_first_case(actions=["fly"]), "unknown action 'fly'"),
     "unknown parent": (in_first_case(parents=["x", "y"]), "unknown variable 'x'"),
+    "one level too many": (
+        in_first_case(table=[[[[0.5, 0.5]] * 2] * 2] * 2),
+        r"expected numbers at the innermost level \(shape \(2, 2, 2\)\), found \[0.5, 0.5\]",
+    ),
+    "actions of another kind": (
+        in_first_case(actions="all"),
+        r"conditionals\[0\].cases\[1\].actions: expected \"any\" or a list of action names, found",
+    ),
+    "initial of another kind": (
+        changed(lambda d: d.update(initial=[1, 1, 1])),
+        r"initial: expected an object by variable name, found \[1, 1, 1\]",
+    ),
+    "initial by truth": (
+        changed(lambda d: d["initial"].update({"machine-0": True})),
+        "initial: expected a value or a list of probabilities for 'machine-0', found True",
+    ),
+    "truth among probabilities": (
+        changed(lambda d: d["initial"].update({"machine-0": [True, 0.0]})),
+        r"list of probabilities for 'machine-0', found \[True, 0.0\]",
+    ),
+    "version by truth": (changed(lambda d: d.update(version=True)), "version: .*found True"),
+    "version of halves": (changed(lambda d: d.update(version=1.0)), "version: .*found 1.0"),
+    "endless horizon": (changed(lambda d: d.update(horizon=10**7)), "horizon: .*10000000"),
+    "number of 5,000 digits": (
+        content(fsmdp.domains.sysadmin(3)).replace(b'"horizon": 10', b'"horizon": ' + b"9" * 5000),
+        "not JSON: Exceeds the limit",
+    ),
+    "key twice": (
+        content(fsmdp.domains.sysadmin(3)).replace(b'"discount": 1.0', b'"horizon": 11'),
+        "key 'horizon' is there twice",
+    ),
+    "nameless reward": (changed(lambda d: d["rewards"][0].update(name="")), r"rewards\[0\].name"),
+    "half a surrogate pair": (
+        changed(lambda d: d["actions"].append("\ud800")),
+        r"actions\[4\]: Input should be a valid string",
+    ),
 }
 
 
@@ -168,6 +217,59 @@ def test_missing_and_unwritable_files_say_so(tmp_path):
         fsmdp.load(tmp_path)
     with pytest.raises(ModelError, match="cannot write"):
         fsmdp.save(fsmdp.domains.sysadmin(2), tmp_path / "no" / "x.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="pipe or a device, expected a regular file"):
+        fsmdp.load(tmp_path / "pipe")
+
+
+def test_a_device_is_refused():
+    with pytest.raises(ModelError, match="pipe or a device"):
+        fsmdp.load(os.devnull)
+
+
+ODD_PATHS = ["", "/", ".", "..", "a\0b", "x" * 5000, None, 3, b"x", ["x"]]
+
+
+@pytest.mark.parametrize("path", ODD_PATHS, ids=lambda path: repr(path)[:10])
+def test_odd_paths_are_refused_for_reading_and_writing(path):
+    with pytest.raises(ModelError, match="cannot read") as caught:
+        fsmdp.load(path)
+    assert len(str(caught.value)) < 400
+    with pytest.raises(ModelError, match="cannot write") as caught:
+        fsmdp.save(fsmdp.domains.sysadmin(2), path)
+    assert len(str(caught.value)) < 400
+
+
+MANY = 200_000
+
+FLOODS = {
+    "unknown keys": changed(lambda d: d.update({f"k{i}": 0 for i in range(MANY)})),
+    "bad variables": changed(lambda d: d["variables"].extend([{}] * MANY)),
+    "bad cases": changed(lambda d: d["conditionals"][0]["cases"].extend([0] * MANY)),
+    "bad names": in_first_case(parents=[0] * MANY),
+    "bad starts": changed(lambda d: d["initial"].update({f"k{i}": {} for i in range(MANY)})),
+    "parents many times": in_first_case(parents=["machine-0"] * MANY),
+    "a table too long": in_first_case(table=[[[0.5, 0.5]] * MANY] * 2),
+    "empty lists": in_first_case(table=[[]] * MANY),
+    "millions of empty lists": b"[" + b"[]," * 2**22 + b"0]",
+    "long name": changed(lambda d: d["actions"].append("x" * 10**7)),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_of_mistakes_is_refused_at_the_first_with_a_short_message(kind):
+    begin = time.perf_counter()
+    try:
+        from_bytes(FLOODS[kind])
+    except ModelError as error:
+        assert len(str(error)) < 500  # noqa: PT017
+    else:
+        assert kind == "long name"
+    assert time.perf_counter() - begin < 3.0
 
 
 def test_a_file_above_the_limit_is_not_read(tmp_path, monkeypatch):

@@ -6,8 +6,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle import all_states, mean_reward, next_state_probabilities
 
-from fsmdp import ModelError, PolicyError, SizeError, domains, evaluate_exactly, solve_exactly
+from fsmdp import (
+    ANY,
+    Basis,
+    Case,
+    Conditional,
+    FactoredMDP,
+    ModelError,
+    PolicyError,
+    Reward,
+    SizeError,
+    Variable,
+    domains,
+    evaluate_exactly,
+    solve_exactly,
+)
 from fsmdp.model.flat import enumerate_states
+
+X = Variable("x", 2)
+
+
+def model(**changes):
+    """A coin that is thrown again and again, with parts replaced."""
+    parts = {
+        "variables": [X],
+        "actions": ["throw"],
+        "conditionals": [Conditional("x", [Case(ANY, [], [0.5, 0.5])])],
+        "rewards": [],
+        "horizon": 3,
+    }
+    return FactoredMDP(**(parts | changes))
 
 
 @given(seed=st.integers(0, 10_000))
@@ -99,3 +127,68 @@ def test_the_start_value_weighs_states_by_the_initial_distribution():
     assert exact.start_value == pytest.approx(float(exact.flat.initial() @ exact.values[0]))
     assert exact.flat.initial().sum() == pytest.approx(1)
     assert "start value" in repr(exact)
+
+
+class TestExactSolutions:
+    def test_arrays_are_read_only(self):
+        exact = solve_exactly(model())
+        arrays = (exact.values, exact.actions, exact.flat.transitions, exact.flat.rewards)
+        assert not any(array.flags.writeable for array in (*arrays, exact.flat.states))
+
+    @pytest.mark.parametrize("ends", [{"horizon": 4}, {"horizon": None, "discount": 0.9}])
+    def test_the_first_of_equal_actions_is_taken(self, ends):
+        equal = Reward("r", [Case("a", [], 0.1 + 0.2), Case("b", [], 0.3), Case("c", [], 0.2)])
+        exact = solve_exactly(model(actions=["c", "b", "a"], rewards=[equal], **ends))
+        assert {exact.action([0]), exact.action([1])} == {"b"}  # a is larger by rounding only
+
+    def test_seventy_variables_of_one_value_are_solved(self):
+        many = [X, *(Variable(f"y{i}", 1) for i in range(70))]
+        built = model(
+            variables=many,
+            conditionals=[
+                Conditional(
+                    "x", [Case(ANY, [f"y{i}" for i in range(29)], np.full((1,) * 29 + (2,), 0.5))]
+                ),
+                *(Conditional(v, [Case(ANY, [], [[1.0]] * 2, drawn=["x"])]) for v in many[1:]),
+            ],
+            rewards=[Reward("r", [Case(ANY, ["x"], [0, 1])])],
+        )
+        exact = solve_exactly(built)
+        assert exact.value([1] + [0] * 70) == pytest.approx(2.0)
+        assert len(built.marginals(Basis.singles(built))) == 2
+        assert evaluate_exactly(built, exact).tolist() == pytest.approx([1.0, 2.0])
+
+    def test_latents_that_would_not_fit_are_refused_before_they_are_drawn(self):
+        latents = [Variable(f"z{i}", 4) for i in range(15)]
+
+        def seen_by_the_coin(seen):
+            table = np.full((4,) * len(seen) + (2,), 0.5)
+            return model(
+                latents=latents,
+                conditionals=[
+                    *(Conditional(z, [Case(ANY, [], [0.25] * 4)]) for z in latents),
+                    Conditional("x", [Case(ANY, [], table, drawn=seen)]),
+                ],
+            )
+
+        few = seen_by_the_coin(latents[:2])  # the others are forgotten as soon as they are drawn
+        assert solve_exactly(few).start_value == 0.0
+        with pytest.raises(SizeError, match=r"\(2 states\) x \(64 joint values drawn in a step\)"):
+            solve_exactly(few, limit=200)
+
+    def test_a_long_horizon_counts_against_the_limit(self):
+        with pytest.raises(SizeError, match="1000000 steps x 2 states"):
+            solve_exactly(model(horizon=10**6), limit=10**6)
+
+    def test_a_start_in_a_large_variable_needs_no_matrix(self):
+        size = 2**16
+        row = np.zeros(size)
+        row[0] = 1.0
+        big = model(
+            variables=[Variable("x", size)],
+            conditionals=[Conditional("x", [Case(ANY, [], row)])],
+            initial={"x": size - 1},
+        )
+        (distribution,) = big.initial_distributions()
+        assert distribution.argmax() == size - 1
+        assert distribution.sum() == 1.0

@@ -211,6 +211,60 @@ def test_a_marginal_too_large_for_memory_is_refused_first():
         compute_marginal(tuple(range(n)), model.dynamics, model.sizes)
 
 
+def one_action(variables, conditionals, latents=()):
+    return FactoredMDP(variables, ["wait"], conditionals, [], 1, latents=latents)
+
+
+def test_a_chain_of_two_hundred_drawn_parents_is_summed_out_link_by_link():
+    n = 200
+    link = np.array([[0.9, 0.1], [0.2, 0.8]])
+    chain = one_action(
+        variables=[Variable(f"x{i}", 2) for i in range(n)],
+        conditionals=[
+            Conditional("x0", [Case(ANY, ["x0"], link)]),
+            *(
+                Conditional(f"x{i}", [Case(ANY, [], link, drawn=[f"x{i - 1}"])])
+                for i in range(1, n)
+            ),
+        ],
+    )
+    marginals = chain.marginals(Basis.singles(chain))
+    for i in (0, 1, 50):
+        expected = np.linalg.matrix_power(link, i + 1)
+        np.testing.assert_allclose(marginals.cases[1 + i].groups[0].probabilities, expected)
+
+
+def test_more_parents_than_letters_are_multiplied():
+    parents = [Variable(f"y{i}", 1) for i in range(20)]
+    variables = [Variable(f"x{i}", 2) for i in range(4)]
+    latents = [Variable(f"z{i}", 1) for i in range(60)]
+    built = one_action(
+        variables=[*variables, *parents],
+        latents=latents,
+        conditionals=[
+            *(Conditional(v, [Case(ANY, [], [1.0])]) for v in (*parents, *latents)),
+            *(
+                Conditional(
+                    v,
+                    [
+                        Case(
+                            ANY,
+                            parents[5 * i : 5 * i + 5],
+                            np.broadcast_to(FAIR, (1,) * 20 + (2,)),
+                            drawn=latents[15 * i : 15 * i + 15],
+                        )
+                    ],
+                )
+                for i, v in enumerate(variables)
+            ),
+        ],
+    )
+    (found,) = built.marginals(
+        Basis([Table(variables, np.ones((2,) * 4) + np.eye(4).reshape([2] * 4))])
+    ).cases[1]
+    np.testing.assert_allclose(found.probabilities, np.full((2,) * 4, 1 / 16))
+
+
 class TestBasis:
     def test_the_constant_is_always_there_and_first_and_only_once(self):
         basis = Basis([Table([], 1.0), Table([0], [0, 1]), Table([], 1.0)])

@@ -57,7 +57,7 @@ def with_pump_cases(*cases):
 
 def test_the_model_without_changes_is_accepted():
     assert repr(pump()) == (
-        "FactoredMDP(2 variables, 6 states, 2 actions, 1 reward terms, horizon 10)"
+        "FactoredMDP(2 variables, 6 states, 2 actions, 1 reward term, horizon 10)"
     )
 
 
@@ -76,7 +76,7 @@ MISTAKES = {
     "unnamed action": (lambda: pump(actions=["wait", ""]), "non-empty string"),
     "unknown parent": (
         lambda: with_pump_cases(Case(ANY, ["pmp"], [FAIR, FAIR])),
-        "unknown variable 'pmp'; expected one of pump, tank",
+        "unknown variable 'pmp'; expected one of 'pump', 'tank'",
     ),
     "parent twice": (
         lambda: with_pump_cases(Case(ANY, ["pump", "pump"], [[FAIR] * 2] * 2)),
@@ -188,7 +188,10 @@ MISTAKES = {
     ),
     "horizon zero": (lambda: pump(horizon=0), "horizon: expected a whole number of at least 1"),
     "discount zero": (lambda: pump(discount=0), "above 0 and at most 1, found 0"),
-    "discount of text": (lambda: pump(discount="x"), "discount: expected a number"),
+    "discount of text": (
+        lambda: pump(discount="x"),
+        "discount is 'x', expected a number; 1 means none",
+    ),
     "endless without discount": (lambda: pump(horizon=None), "values would be infinite"),
     "initial of unknown variable": (lambda: pump(initial={"pmp": 0}), "initial: unknown variable"),
     "initial out of range": (lambda: pump(initial={"tank": 3}), "expected 0 to 2"),
@@ -220,7 +223,7 @@ MISTAKES = {
     "state of halves": (lambda: pump().check_state([1, 1.5]), "'tank' is 1.5, expected a whole"),
     "parent of no kind": (
         lambda: with_pump_cases(Case(ANY, [None], [FAIR, FAIR])),
-        "unknown variable None",
+        "parents: a name is a non-empty string, found None",
     ),
 }
 
@@ -239,9 +242,9 @@ def test_numbers_of_numpy_are_numbers():
     assert Reward("r", [], np.int64(0), np.float32(1)).high == 1.0
 
 
-@pytest.mark.parametrize("action", ["fix", 2, -1, 1.5, None])
+@pytest.mark.parametrize("action", ["fix", 2, -1, 1.5, None, True, np.True_, [0], "x" * 10**6])
 def test_unknown_action_is_refused(action):
-    with pytest.raises(PolicyError, match="expected one of wait, repair, or a position from 0"):
+    with pytest.raises(PolicyError, match="expected one of 'wait', 'repair', or a position from 0"):
         pump().action_index(action)
 
 

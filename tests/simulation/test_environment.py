@@ -92,6 +92,13 @@ def test_rendering_shows_step_action_and_state():
     assert env.render() == "step 1/10 (start): machine-0=1 machine-1=1"
     env.step("wait")
     assert env.render().startswith("step 2/10 (wait, reward 1): machine-0=")
+    for _ in range(9):
+        env.step("wait")
+    assert env.render().startswith("end after 10 steps (wait, reward ")
+    fresh = fsmdp.make_env(domains.sysadmin(2, horizon=None, discount=0.9), render_mode="ansi")
+    assert fresh.render() == "not begun: call reset()"
+    fresh.reset()
+    assert fresh.render().startswith("step 1 (start)")
     assert fsmdp.make_env(domains.sysadmin(2)).render() is None
 
 
@@ -104,3 +111,40 @@ def test_bad_input_is_refused_with_a_remedy():
     env.reset()
     with pytest.raises(PolicyError, match="unknown action 9"):
         env.step(9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"options": [1]}, r"expected options as a dictionary, found \[1\]"),
+        ({"options": "state"}, "expected options as a dictionary"),
+        ({"options": {3: 1}}, "unknown option 3; expected 'state'"),
+        ({"options": {"state": None}}, "state: expected 3 values"),
+        ({"options": {"state": [0, 0, -1]}}, "'machine-2' is -1"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, found -1"),
+        ({"seed": "x"}, "seed: .* found 'x'"),
+    ],
+)
+def test_a_reset_that_is_refused_changes_nothing(arguments, message):
+    env = fsmdp.make_env(domains.sysadmin(3))
+    twin = fsmdp.make_env(domains.sysadmin(3))
+    for each in (env, twin):
+        each.reset(seed=1, options={"state": [0, 1, 0]})
+    with pytest.raises(ModelError, match=message):
+        env.reset(**arguments)
+    one, other = env.step("wait"), twin.step("wait")
+    assert one[0].tolist() == other[0].tolist()
+    assert one[1] == other[1]
+
+
+def test_an_unknown_option_of_a_registered_environment_names_those_there_are():
+    with pytest.raises(ModelError, match="unknown option 'foo'; expected one of machines, topol"):
+        gymnasium.make("fsmdp/SysAdmin-v0", foo=1)
+
+
+def test_truth_values_are_no_actions():
+    env = fsmdp.make_env(domains.sysadmin(2))
+    env.reset()
+    with pytest.raises(PolicyError, match="unknown action True"):
+        env.step(True)
+    assert env.step(np.array(1))[4]["step"] == 2

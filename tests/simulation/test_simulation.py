@@ -147,7 +147,7 @@ def test_progress_is_told_until_the_end():
 def test_one_episode_has_no_standard_error():
     runs = rollout(domains.sysadmin(3), "wait", 1)
     assert runs.standard_error == np.inf
-    assert "1 episodes" in repr(runs)
+    assert "1 episode)" in repr(runs)
 
 
 def test_fewer_steps_than_the_horizon_are_simulated_on_request():
@@ -155,7 +155,23 @@ def test_fewer_steps_than_the_horizon_are_simulated_on_request():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"episodes": 0}, "episodes"), ({"steps": 11}, "1 to 10")]
+    ("options", "message"),
+    [
+        ({"episodes": 0}, "episodes: expected a whole number from 1 to .*, found 0"),
+        ({"episodes": 2.5}, "episodes: .*found 2.5"),
+        ({"episodes": float("nan")}, "episodes: .*found nan"),
+        ({"episodes": "9"}, "episodes: .*found '9'"),
+        ({"episodes": None}, "episodes: .*found None"),
+        ({"episodes": 10**30}, "episodes: .*from 1 to 1000000000, found"),
+        ({"steps": 11}, "steps: expected a whole number from 1 to 10, found 11"),
+        ({"steps": 0}, "steps: .*found 0"),
+        ({"steps": 1.0}, "steps: .*found 1.0"),
+        ({"seed": None}, "seed: expected a whole number of at least 0, found None"),
+        ({"seed": -1}, "seed: .*found -1"),
+        ({"seed": 0.5}, "seed: .*found 0.5"),
+        ({"seed": "0"}, "seed: .*found '0'"),
+        ({"progress": 3}, "progress: expected a function"),
+    ],
 )
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ModelError, match=message):
@@ -190,3 +206,56 @@ def test_compiled_episodes_equal_the_plain_simulator_draw_for_draw(seed):
     )
     compiled = rollout(model, lambda s, step: int(table[(step - 1, *s)]), 20, seed)
     np.testing.assert_allclose(compiled.returns, plain, rtol=1e-12, atol=1e-12)
+
+
+def test_only_models_are_simulated():
+    with pytest.raises(ModelError, match="rollout: expected a FactoredMDP, found str 'sysadmin'"):
+        rollout("sysadmin", "random")
+
+
+def test_a_discount_too_near_one_needs_a_number_of_steps():
+    model = domains.sysadmin(3, horizon=None, discount=1 - 1e-9)
+    with pytest.raises(ModelError, match="give steps="):
+        rollout(model, "wait", 1)
+    assert rollout(model, "wait", 1, steps=5).steps == 5
+
+
+def test_returns_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        rollout(domains.sysadmin(3), "wait", 2).returns[0] = 1.0
+
+
+def test_tables_are_followed_by_compiled_code_as_the_solution_is():
+    model = domains.sysadmin(4)
+    exact = solve_exactly(model)
+    expected = rollout(model, exact, 50, seed=3).returns
+    for table in (exact.actions, exact.actions.reshape(10, 2, 2, 2, 2)):
+        np.testing.assert_array_equal(rollout(model, table, 50, seed=3).returns, expected)
+    always = np.full((2, 2, 2, 2), 2, dtype=np.uint8)
+    waiting = rollout(model, model.actions[2], 50, seed=3).returns
+    np.testing.assert_array_equal(rollout(model, always, 50, seed=3).returns, waiting)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (np.zeros(9, int), r"expected shape \(16,\) or \(10, 16\), .* found \(9,\)"),
+        (np.full(16, 5), r"entry \(0,\) is 5, expected the position of an action, 0 to 4"),
+        (fsmdp.ExactSolution, "the class ExactSolution is no policy"),
+        (None, "None is no policy"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_before_compiled_code_sees_it(policy, message):
+    with pytest.raises(PolicyError, match=message):
+        rollout(domains.sysadmin(4), policy, 1)
+
+
+def test_an_action_called_random_is_repeated():
+    model = fsmdp.FactoredMDP(
+        [fsmdp.Variable("x", 2)],
+        ["rest", "random"],
+        [fsmdp.Conditional("x", [fsmdp.Case(fsmdp.ANY, [], [0.5, 0.5])])],
+        [fsmdp.Reward("r", [fsmdp.Case("random", [], 1.0), fsmdp.Case("rest", [], 0.0)])],
+        3,
+    )
+    assert rollout(model, "random", 20).returns.tolist() == [3.0] * 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsmdp.errors import ModelError
-from fsmdp.model.variables import is_number, is_whole
+from fsmdp.model.checks import is_number, is_whole, show
 
 
 def check_whole(domain: str, name: str, value: object, least: int, most: int | None = None) -> None:
@@ -15,7 +15,9 @@ def check_whole(domain: str, name: str, value: object, least: int, most: int | N
     else:
         remedy = f"give {name} as an integer"
     span = f"of at least {least}" if most is None else f"from {least} to {most}"
-    raise ModelError(f"{domain}: {name} is {value!r}, expected a whole number {span}; {remedy}.")
+    raise ModelError(
+        f"{domain}: {name} is {show(value)}, expected a whole number {span}; {remedy}."
+    )
 
 
 def check_probability(domain: str, name: str, value: object) -> None:
@@ -24,5 +26,11 @@ def check_probability(domain: str, name: str, value: object) -> None:
     if is_number(value) and 0 <= value <= 1:
         return
     raise ModelError(
-        f"{domain}: {name} is {value!r}, expected a probability from 0 to 1; correct it."
+        f"{domain}: {name} is {show(value)}, expected a probability from 0 to 1; correct it."
     )
+
+
+def check_switch(domain: str, name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise ModelError(f"{domain}: {name} is {show(value)}, expected True or False; correct it.")

@@ -32,7 +32,19 @@ def register(gymnasium: ModuleType) -> None:
 
 def make_domain_env(domain: str, render_mode: str | None = None, **options: Any) -> FactoredEnv:
     """The environment of a domain built with the given options."""
+    from inspect import signature
+
     from fsmdp.domains.registry import DOMAINS
+    from fsmdp.errors import ModelError
+    from fsmdp.model.checks import show
     from fsmdp.simulation.environment import make_env
 
-    return make_env(DOMAINS[domain].build(**options), render_mode)
+    build = DOMAINS[domain].build
+    known = signature(build).parameters
+    for name in options:
+        if name not in known:
+            raise ModelError(
+                f"domain {domain!r}: unknown option {show(name)}; expected one of "
+                f"{', '.join(known)}."
+            )
+    return make_env(build(**options), render_mode)

@@ -11,7 +11,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.flat import ExactSolution, solve_exactly
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.policies import PolicyFunction
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import check_horizon
@@ -159,6 +159,7 @@ def exogenous_block(
 
 def exogenous_basis(model: FactoredMDP) -> Basis:
     """All indicators of the block (pump, tank), and one indicator for each factor."""
+    check_model(model, "exogenous_basis")
     others = [variable.name for variable in model.variables if variable.name not in BLOCK]
     return Basis.blocks(model, [BLOCK, *((name,) for name in others)])
 

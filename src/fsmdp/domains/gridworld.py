@@ -38,8 +38,8 @@ def gridworld(
     The agent starts in cell (0, 0), the object of lane r in column r + 1 (around the lane).
     Paper: the gridworld remark of section 2.
     """
-    check_whole("gridworld", "rows", rows, 1)
-    check_whole("gridworld", "columns", columns, 2)
+    check_whole("gridworld", "rows", rows, 1, LARGEST_GRID)
+    check_whole("gridworld", "columns", columns, 2, LARGEST_GRID)
     check_probability("gridworld", "drift", drift)
     if rows * columns > LARGEST_GRID:
         raise ModelError(

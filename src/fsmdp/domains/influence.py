@@ -13,6 +13,7 @@ from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
+from fsmdp.model.checks import as_items
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import PolicyFunction
@@ -27,6 +28,7 @@ LIFT = 0.8  # what the strongest campaign adds to that chance
 PRICE = 0.35
 LARGEST_NETWORK = 100_000
 LARGEST_DEGREE = 12
+MOST_EFFECTS = 2**22  # campaigns times nodes
 NEGLIGIBLE = 1e-18
 
 
@@ -68,7 +70,7 @@ class Influence:
 
     def __post_init__(self) -> None:
         check_whole("influence", "nodes", self.nodes, 1, LARGEST_NETWORK)
-        check_whole("influence", "campaigns", self.campaigns, 0)
+        check_whole("influence", "campaigns", self.campaigns, 0, LARGEST_NETWORK)
         check_whole("influence", "seed", self.seed, 0)
         check_probability("influence", "listening", self.listening)
         check_horizon(self.horizon, self.discount)
@@ -76,6 +78,12 @@ class Influence:
             raise ModelError(
                 f"influence: {self.campaigns} campaigns for {self.nodes} nodes, expected at most "
                 "one campaign per node since each has its own block; use fewer campaigns."
+            )
+        if self.nodes * self.campaigns > MOST_EFFECTS:
+            raise ModelError(
+                f"influence: {self.campaigns} campaigns for {self.nodes} nodes make "
+                f"{self.nodes * self.campaigns} effects, expected at most {MOST_EFFECTS}; use "
+                "fewer of either."
             )
         graph = _checked_graph(self.nodes, self.neighbours)
         choice = 1 / np.arange(1.0, graph.shape[1] + 1)
@@ -229,18 +237,24 @@ def _next_opinion(copied: NDArray[np.int64], rate: float) -> Floats:
 def _checked_graph(nodes: int, neighbours: Sequence[Sequence[int]] | None) -> NDArray[np.int64]:
     if neighbours is None:
         return (np.arange(nodes)[:, None] + RING_WITH_CHORDS) % nodes
-    if len(neighbours) != nodes:
+    remedy = "give a list of node numbers for each node"
+    rows = as_items(neighbours, "influence, neighbours", "a list of lists", remedy)
+    if len(rows) != nodes:
         raise ModelError(
-            f"influence: neighbours of {len(neighbours)} nodes, expected one list for each of the "
+            f"influence: neighbours of {len(rows)} nodes, expected one list for each of the "
             f"{nodes} nodes; add or remove lists."
         )
-    degree = len(neighbours[0])
+    graph = [
+        as_items(row, f"influence, neighbours of node {node}", "a list of nodes", remedy)
+        for node, row in enumerate(rows)
+    ]
+    degree = len(graph[0])
     if not 1 <= degree <= LARGEST_DEGREE:
         raise ModelError(
             f"influence: node 0 has {degree} neighbours, expected 1 to {LARGEST_DEGREE}; its table "
             f"would have 2^{degree} rows for each value of coin and choice, thin the graph out."
         )
-    for node, listed in enumerate(neighbours):
+    for node, listed in enumerate(graph):
         if len(listed) != degree:
             raise ModelError(
                 f"influence: node {node} has {len(listed)} neighbours, expected {degree} as node 0 "
@@ -248,4 +262,4 @@ def _checked_graph(nodes: int, neighbours: Sequence[Sequence[int]] | None) -> ND
             )
         for other in listed:
             check_whole("influence", f"a neighbour of node {node}", other, 0, nodes - 1)
-    return np.array(neighbours, dtype=np.int64)
+    return np.array(graph, dtype=np.int64)

@@ -9,20 +9,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from fsmdp.domains.arguments import check_whole
+from fsmdp.domains.arguments import check_switch, check_whole
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Variable
+from fsmdp.model.variables import LARGEST_VARIABLE, Variable
 
 BLOCK_CHANCE = 0.3
 DETERMINISTIC_CHANCE = 0.25
 MOST_GROUPS = 3
 MOST_DRAWN = 2
 LARGEST_TABLE = 2**20
+LARGEST_PART = 1000  # of variables, actions, latents and rewards
 
 
 def random_model(
@@ -56,16 +57,25 @@ def random_model(
     `random_start` distributions of the initial values.
     Cost: (variables + rewards) tables of up to largest_size^(largest_parents + 4) entries.
     """
-    for name, value, least in (
-        ("seed", seed, 0),
-        ("variables", variables, 1),
-        ("actions", actions, 1),
-        ("largest_size", largest_size, 2),
-        ("largest_parents", largest_parents, 0),
-        ("latents", latents, 0),
-        ("rewards", rewards, 0),
+    for name, value, least, most in (
+        ("seed", seed, 0, None),
+        ("variables", variables, 1, LARGEST_PART),
+        ("actions", actions, 1, LARGEST_PART),
+        ("largest_size", largest_size, 2, LARGEST_VARIABLE),
+        ("largest_parents", largest_parents, 0, LARGEST_PART),
+        ("latents", latents, 0, LARGEST_PART),
+        ("rewards", rewards, 0, LARGEST_PART),
     ):
-        check_whole("random", name, value, least)
+        check_whole("random", name, value, least, most)
+    for name, switch in (
+        ("blocks", blocks),
+        ("drawn", drawn),
+        ("groups", groups),
+        ("deterministic", deterministic),
+        ("noise", noise),
+        ("random_start", random_start),
+    ):
+        check_switch("random", name, switch)
     exponent = min(largest_parents, variables) + 4
     if largest_size**exponent > LARGEST_TABLE:
         raise ModelError(

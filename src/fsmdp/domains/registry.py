@@ -16,6 +16,7 @@ from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.errors import ModelError
+from fsmdp.model.checks import WIDTH, show
 from fsmdp.model.mdp import FactoredMDP
 
 
@@ -144,7 +145,7 @@ def build_domain(text: str) -> FactoredMDP:
         )
     name, *parts = text.split(":")
     if name not in DOMAINS:
-        raise ModelError(f"unknown domain {name!r}; {_suggest(name, list(DOMAINS))}.")
+        raise ModelError(f"unknown domain {show(name)}; {_suggest(name, list(DOMAINS))}.")
     domain = DOMAINS[name]
     values: dict[str, object] = {}
     for part in parts:
@@ -159,13 +160,13 @@ def build_domain(text: str) -> FactoredMDP:
 def _read_named(domain: Domain, option: str, text: str, values: dict[str, object]) -> None:
     if option not in domain.options:
         raise ModelError(
-            f"domain {domain.name!r}: unknown option {option!r}; "
+            f"domain {domain.name!r}: unknown option {show(option)}; "
             f"{_suggest(option, list(domain.options))}."
         )
     if option in values:
         raise ModelError(
-            f"domain {domain.name!r}: option {option!r} is given twice, as {values[option]!r} and "
-            f"as {text!r}; expected once, remove one."
+            f"domain {domain.name!r}: option {option!r} is given twice, as {show(values[option])} "
+            f"and as {show(text)}; expected once, remove one."
         )
     kind = domain.options[option]
     try:
@@ -173,7 +174,7 @@ def _read_named(domain: Domain, option: str, text: str, values: dict[str, object
     except ValueError:
         raise ModelError(
             f"domain {domain.name!r}, option {option!r}: expected {kind.description}, found "
-            f"{text!r}; correct the value."
+            f"{show(text)}; correct the value."
         ) from None
 
 
@@ -189,16 +190,16 @@ def _read_positional(domain: Domain, text: str, values: dict[str, object]) -> No
     if free:
         wanted = " or ".join(f"{option} ({domain.options[option].description})" for option in free)
         raise ModelError(
-            f"domain {domain.name!r}: expected {wanted}, found {text!r}; correct the value, or "
+            f"domain {domain.name!r}: expected {wanted}, found {show(text)}; correct the value, or "
             f"write option=value with one of {', '.join(domain.options)}."
         )
     raise ModelError(
-        f"domain {domain.name!r}: {text!r} is one value too many, expected at most "
+        f"domain {domain.name!r}: {show(text)} is one value too many, expected at most "
         f"{len(unnamed)} without a name ({', '.join(unnamed)}); write option=value with one of "
         f"{', '.join(domain.options)}."
     )
 
 
 def _suggest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name[:WIDTH], known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
+from fsmdp.model.checks import is_whole, show
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
@@ -26,7 +28,7 @@ TOPOLOGIES = ("ring", "bidirectional-ring", "star", "three-legs")
 
 def sysadmin(
     machines: int = 8,
-    topology: str | Mapping[int, Iterable[int]] = "ring",
+    topology: str | Mapping[int, Iterable[int]] | Any = "ring",
     horizon: int | None = 10,
     discount: float = 1.0,
 ) -> FactoredMDP:
@@ -37,8 +39,9 @@ def sysadmin(
     machine that is up, so the best return is the horizon. All machines start up.
 
     Topologies: `ring` (machine i depends on i - 1), `bidirectional-ring` (on both sides), `star`
-    (every machine on machine 0), `three-legs` (three chains that start at machine 0), or a
-    dictionary from each machine to those it depends on.
+    (every machine on machine 0), `three-legs` (three chains that start at machine 0), a
+    dictionary from each machine to those it depends on, or a networkx graph of machine numbers:
+    an edge (u, v) of a DiGraph means that v depends on u, one of a Graph that both do.
     Source: Guestrin, Koller, Parr and Venkataraman, JAIR 2003.
     """
     check_whole("sysadmin", "machines", machines, 1, LARGEST_NETWORK)
@@ -73,42 +76,58 @@ def sysadmin(
 
 
 def dependencies(
-    machines: int, topology: str | Mapping[int, Iterable[int]]
+    machines: int, topology: str | Mapping[int, Iterable[int]] | Any
 ) -> list[tuple[int, ...]]:
     """For each machine, the machines it depends on (itself left out)."""
     if isinstance(topology, Mapping):
         return _checked(machines, topology)
-    if topology == "ring":
+    if hasattr(topology, "edges") and hasattr(topology, "is_directed"):
+        return _checked(machines, _of_graph(topology))
+    name = topology if isinstance(topology, str) else ""
+    if name == "ring":
         found: Sequence[set[int]] = [{(i - 1) % machines} for i in range(machines)]
-    elif topology == "bidirectional-ring":
+    elif name == "bidirectional-ring":
         found = [{(i - 1) % machines, (i + 1) % machines} for i in range(machines)]
-    elif topology == "star":
+    elif name == "star":
         found = [{0} for _ in range(machines)]
-    elif topology == "three-legs":
+    elif name == "three-legs":
         found = [{max(0, i - 3)} for i in range(machines)]
     else:
         raise ModelError(
-            f"sysadmin: unknown topology {topology!r}; expected one of {', '.join(TOPOLOGIES)}, "
-            "or a dictionary from each machine to those it depends on."
+            f"sysadmin: unknown topology {show(topology)}; expected one of "
+            f"{', '.join(TOPOLOGIES)}, a dictionary from each machine to those it depends on, or a "
+            "networkx graph."
         )
     return [tuple(sorted(others - {i})) for i, others in enumerate(found)]
 
 
-def _checked(machines: int, topology: Mapping[int, Iterable[int]]) -> list[tuple[int, ...]]:
-    known = set(range(machines))
+def _of_graph(graph: Any) -> dict[Any, list[Any]]:
+    """What each node of a networkx graph depends on."""
+    found: dict[Any, list[Any]] = {node: [] for node in graph.nodes}
+    for source, target in graph.edges():
+        found[target].append(source)
+        if not graph.is_directed():
+            found[source].append(target)
+    return found
+
+
+def _checked(machines: int, topology: Mapping[Any, Iterable[Any]]) -> list[tuple[int, ...]]:
+    by_machine: dict[int, tuple[int, ...]] = {}
     for machine, others in topology.items():
         if isinstance(others, str) or not isinstance(others, Iterable):
             raise ModelError(
-                f"sysadmin: machine {machine!r} depends on {others!r}, expected a list of "
+                f"sysadmin: machine {show(machine)} depends on {show(others)}, expected a list of "
                 "machines; put it in brackets."
             )
-        unknown = sorted({machine, *others} - known, key=str)
-        if unknown:
-            raise ModelError(
-                f"sysadmin: the topology names machine {unknown[0]!r}, expected 0 to "
-                f"{machines - 1}; rename it or add machines."
-            )
-    found = [tuple(sorted(set(topology.get(i, ())) - {i})) for i in range(machines)]
+        named = (machine, *others)
+        for one in named:
+            if not is_whole(one) or not 0 <= one < machines:
+                raise ModelError(
+                    f"sysadmin: the topology names machine {show(one)}, expected 0 to "
+                    f"{machines - 1}; rename it or add machines."
+                )
+        by_machine[int(machine)] = tuple(int(one) for one in named[1:])
+    found = [tuple(sorted(set(by_machine.get(i, ())) - {i})) for i in range(machines)]
     largest = max(map(len, found))
     if largest > LARGEST_DEGREE:
         raise ModelError(

@@ -10,34 +10,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
-from fsmdp.model.tables import Floats, Table, bound_table
-from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name, table_size
+from fsmdp.model.checks import as_items, as_tuple, plural, show, show_count
+from fsmdp.model.tables import Floats, Table, as_scope, bound_table
+from fsmdp.model.variables import (
+    Scope,
+    Variable,
+    as_variables,
+    find_positions,
+    positions_by_name,
+    table_size,
+)
 
 if TYPE_CHECKING:
     from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.model.structure import Structure
 
 LARGEST_BASIS = 2**26
+MOST_AXES = 32  # of an array, in every numpy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Tables h_0, h_1, ..., with h_0 = 1 always there and first."""
+    """Tables h_0, h_1, ..., with h_0 = 1 always there and first.
+
+    The ready-made bases look at the variables of a model, of a structure, or given as a list.
+    """
 
     tables: tuple[Table, ...]
 
-    def __init__(self, tables: Sequence[Table] = ()) -> None:
+    def __init__(self, tables: Sequence[Table] | Table = ()) -> None:
+        given = as_tuple(tables, Table, "tables of a basis", "write [Table(scope, values), ...]")
         constant = bound_table((), np.ones(()))
-        others = [table for table in tables if not _is_one(table)]
+        others = [table for table in given if table.scope or not _is_one(table)]
         object.__setattr__(self, "tables", (constant, *others))
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return Basis, (self.tables[1:],)
+
     @classmethod
-    def singles(cls, model: FactoredMDP) -> Basis:
+    def singles(cls, model: FactoredMDP | Structure | Sequence[Variable]) -> Basis:
         """The constant, and an indicator for each non-zero value of each variable."""
-        return cls._of_indicators(model.variables, [(p,) for p in range(len(model.variables))])
+        variables = _variables_of(model, "Basis.singles")
+        return cls._of_indicators(variables, [(p,) for p in range(len(variables))])
 
     @classmethod
     def pairs(cls, model: FactoredMDP) -> Basis:
-        """Singles, and the products of each variable with each of its parents."""
+        """Singles, and the products of each variable with each of its declared parents."""
+        from fsmdp.model.mdp import check_model
+
+        check_model(model, "Basis.pairs")
         singles = [(position,) for position in range(len(model.variables))]
         pairs = sorted(
             {
@@ -50,18 +71,33 @@ class Basis:
         return cls._of_indicators(model.variables, [*singles, *pairs])
 
     @classmethod
-    def blocks(cls, model: FactoredMDP, scopes: Sequence[Sequence[str | int | Variable]]) -> Basis:
+    def blocks(
+        cls,
+        model: FactoredMDP | Structure | Sequence[Variable],
+        scopes: Sequence[Sequence[str | int | Variable] | str],
+    ) -> Basis:
         """Every function of each scope: the constant, and indicators of all assignments but one.
 
         The indicator of the all-zero assignment is the constant less the others, so it is left
         out: the span is the same and no function is represented twice.
         """
-        positions = positions_by_name(model.variables)
+        variables = _variables_of(model, "Basis.blocks")
+        positions = positions_by_name(variables)
         tables: list[Table] = []
-        found = [tuple(sorted(find_positions(s, positions, f"block {list(s)}"))) for s in scopes]
-        _refuse_if_huge([table_size(model.variables[p].size for p in scope) for scope in found])
+        remedy = "give a list of scopes, each a list of names"
+        blocks = as_items(scopes, "Basis.blocks, scopes", "a list of scopes", remedy)
+        found = [
+            tuple(sorted(find_positions(as_scope(s, "block"), positions, f"block {show(s)}")))
+            for s in blocks
+        ]
+        _refuse_if_huge([table_size(variables[p].size for p in scope) for scope in found])
+        if any(len(scope) > MOST_AXES for scope in found):
+            raise SizeError(
+                f"Basis.blocks: a scope has {max(map(len, found))} variables, expected at most "
+                f"{MOST_AXES}; leave out those of size 1, on which nothing depends."
+            )
         for scope in dict.fromkeys(found):
-            sizes = tuple(model.variables[position].size for position in scope)
+            sizes = tuple(variables[position].size for position in scope)
             tables += [
                 _indicator(scope, sizes, assignment)
                 for assignment in product(*map(range, sizes))
@@ -83,10 +119,15 @@ class Basis:
         )
 
     def bind(self, variables: Sequence[Variable]) -> Basis:
-        """The same basis with every scope as sorted positions, shapes checked."""
-        if all(_is_bound(table, variables) for table in self.tables):
+        """The same basis with every scope as sorted positions, shapes checked.
+
+        A table that is 1 everywhere is the constant, which is there already: it is left out.
+        """
+        others = self.tables[1:]
+        if all(_is_bound(table, variables) and not _is_one(table) for table in others):
             return self
-        return Basis([table.bind(variables) for table in self.tables[1:]])
+        bound = [table.bind(variables) for table in others]
+        return Basis([table for table in bound if not _is_one(table)])
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -105,7 +146,22 @@ class Basis:
 
     def __repr__(self) -> str:
         largest = max(table.values.ndim for table in self.tables)
-        return f"Basis({len(self)} functions, scopes of up to {largest} variables)"
+        return (
+            f"Basis({plural(len(self), 'function')}, scopes of up to {plural(largest, 'variable')})"
+        )
+
+
+def _variables_of(model: object, where: str) -> tuple[Variable, ...]:
+    variables = getattr(model, "variables", model)
+    try:
+        return as_variables(variables, where)
+    except ModelError as error:
+        if isinstance(variables, Sequence):  # it is a list, and the message says what is wrong
+            raise
+        raise ModelError(
+            f"{where}: expected a FactoredMDP, a Structure or a list of Variables, found "
+            f"{show(model)}; build a model first."
+        ) from error
 
 
 def _is_one(table: Table) -> bool:
@@ -132,8 +188,9 @@ def _refuse_if_huge(sizes: Sequence[int]) -> None:
     entries = sum(size * size for size in sizes)
     if entries > LARGEST_BASIS:
         raise SizeError(
-            f"a basis of indicators would hold {entries} numbers (limit {LARGEST_BASIS}); the "
-            f"largest scope has {max(sizes)} assignments: use smaller scopes or your own tables."
+            f"a basis of indicators would hold {show_count(entries)} numbers (limit "
+            f"{LARGEST_BASIS}); the largest scope has {show_count(max(sizes))} assignments: use "
+            "smaller scopes or your own tables."
         )
 
 

@@ -10,7 +10,9 @@ from typing import Final, Generic, TypeVar
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.model.tables import Floats, read_only_array
+from fsmdp.model.checks import as_items, as_name, as_tuple, clip, show, show_names
+from fsmdp.model.tables import Floats, Rebuilt, read_only_array
+from fsmdp.model.variables import Variable, as_names
 
 Item = TypeVar("Item")
 Other = TypeVar("Other")
@@ -22,12 +24,15 @@ class _Any:
     def __repr__(self) -> str:
         return "ANY"
 
+    def __reduce__(self) -> str:
+        return "ANY"
+
 
 ANY: Final = _Any()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class Case(Rebuilt):
     """What holds under a group of actions: parents of the group's own and their table.
 
     Axes of the table: `parents` (current values), `drawn` (values drawn earlier in this step),
@@ -41,18 +46,14 @@ class Case:
 
     def __init__(
         self,
-        actions: Sequence[str] | _Any,
-        parents: Sequence[str] = (),
+        actions: Sequence[str] | str | _Any,
+        parents: Sequence[str | Variable] | str | Variable = (),
         table: ArrayLike = (),
-        drawn: Sequence[str] = (),
+        drawn: Sequence[str | Variable] | str | Variable = (),
     ) -> None:
-        if isinstance(actions, str):
-            actions = (actions,)
-        object.__setattr__(
-            self, "actions", actions if isinstance(actions, _Any) else tuple(actions)
-        )
-        object.__setattr__(self, "parents", _names(parents))
-        object.__setattr__(self, "drawn", _names(drawn))
+        object.__setattr__(self, "actions", _as_actions(actions))
+        object.__setattr__(self, "parents", as_names(parents, f"{self.label}, parents"))
+        object.__setattr__(self, "drawn", as_names(drawn, f"{self.label}, drawn"))
         object.__setattr__(self, "table", read_only_array(table, f"table of {self.label}"))
 
     @property
@@ -61,11 +62,22 @@ class Case:
         if isinstance(self.actions, _Any):
             return "action group ANY"
         shown = ", ".join(map(str, self.actions[:3])) + (", ..." if len(self.actions) > 3 else "")
-        return f"action group [{shown}]"
+        return f"action group [{clip(shown)}]"
 
 
-def _names(names: Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _as_actions(actions: object) -> tuple[str, ...] | _Any:
+    if isinstance(actions, _Any):
+        return actions
+    where = "actions of a case"
+    if isinstance(actions, str):
+        actions = (actions,)
+    names = as_items(actions, where, "ANY or a list of action names", "give them as a list")
+    return tuple(as_name(name, where) for name in names)
+
+
+def as_cases(cases: object, where: str) -> tuple[Case, ...]:
+    """Cases in order; a single one stands for a list of itself."""
+    return as_tuple(cases, Case, f"cases of {where}", "write [Case(actions, parents, table), ...]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +94,9 @@ class Cases(Generic[Item]):
     def __post_init__(self) -> None:
         kept = {action: group for action, group in sorted(self.exceptions.items()) if group != 0}
         object.__setattr__(self, "exceptions", MappingProxyType(kept))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return Cases, (self.groups, dict(self.exceptions))  # a mapping proxy cannot be pickled
 
     def group(self, action: int) -> int:
         """Group of an action, by position."""
@@ -154,21 +169,21 @@ def partition(
         for name in case.actions:
             if name not in action_positions:
                 raise ModelError(
-                    f"{where}, {case.label}: unknown action {name!r}; expected one of "
-                    f"{_some(list(action_positions))}."
+                    f"{where}, {case.label}: unknown action {show(name)}; expected one of "
+                    f"{show_names(action_positions)}."
                 )
             action = action_positions[name]
             if action in group_of_action:
                 raise ModelError(
-                    f"{where}: action {name!r} is in two groups; expected each action in exactly "
-                    "one, remove it from one of them."
+                    f"{where}: action {show(name)} is in two groups; expected each action in "
+                    "exactly one, remove it from one of them."
                 )
             group_of_action[action] = group
     missing = len(action_positions) - len(group_of_action)
     if rest is None and missing:
         names = [name for name, at in action_positions.items() if at not in group_of_action]
         raise ModelError(
-            f"{where}: {_some(names)} in no group; expected every action in exactly one, "
+            f"{where}: {show_names(names)} in no group; expected every action in exactly one, "
             "add a case for it or one for ANY."
         )
     return _with_largest_group_first(cases, group_of_action, rest, missing)
@@ -190,8 +205,3 @@ def _with_largest_group_first(
         tuple(cases[group] for group in used),
         {action: renumbered[group] for action, group in group_of_action.items()},
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:4])
-    return shown + (f", ... ({len(names)} in all)" if len(names) > 4 else "")

@@ -9,11 +9,13 @@ from typing import SupportsInt
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.model.cases import Case, Cases, common_groups, partition
+from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
+from fsmdp.model.variables import Scope, Variable, as_names, find_positions, positions_by_name
 
 ROW_TOLERANCE = 1e-9
+FLOAT32_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,15 +25,16 @@ class Conditional:
     children: tuple[str, ...]
     cases: tuple[Case, ...]
 
-    def __init__(self, children: str | Sequence[str], cases: Sequence[Case]) -> None:
-        names = (children,) if isinstance(children, str) else tuple(children)
-        object.__setattr__(self, "children", names)
-        object.__setattr__(self, "cases", (cases,) if isinstance(cases, Case) else tuple(cases))
+    def __init__(
+        self, children: str | Variable | Sequence[str | Variable], cases: Case | Sequence[Case]
+    ) -> None:
+        object.__setattr__(self, "children", as_names(children, "children of a conditional"))
+        object.__setattr__(self, "cases", as_cases(cases, self.label))
 
     @property
     def label(self) -> str:
         """How error messages name this conditional."""
-        return "conditional of " + ", ".join(repr(name) for name in self.children)
+        return "conditional of " + show_names(self.children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,27 +147,22 @@ def resolve_dynamics(
         for child in children:
             if child in drawn_by:
                 raise ModelError(
-                    f"{where}: {everything[child].name!r} is drawn a second time; expected one "
+                    f"{where}: {show(everything[child].name)} is drawn a second time; expected one "
                     "conditional for each variable, remove or join one of them."
                 )
         cases = partition(conditional.cases, action_positions, where)
-        mechanisms.append(
-            Mechanism(
-                children,
-                cases.map(
-                    lambda case, children=children, where=where: _resolve_kernel(  # type: ignore[misc]
-                        case, children, where, current, drawable, drawn_by, everything
-                    )
-                ),
-            )
-        )
+        # Every case is checked, even one for ANY action where no action is left.
+        kernels = {
+            case: _resolve_kernel(case, children, where, current, drawable, drawn_by, everything)
+            for case in conditional.cases
+        }
+        mechanisms.append(Mechanism(children, cases.map(kernels.__getitem__)))
         drawn_by.update(dict.fromkeys(children, index))
     missing = [everything[p].name for p in range(len(everything)) if p not in drawn_by]
     if missing:
-        shown = ", ".join(repr(name) for name in missing[:4])
         raise ModelError(
-            f"no conditional draws {shown}{', ...' if len(missing) > 4 else ''}; expected one for "
-            f"each of the {len(everything)} variables and latents, add it."
+            f"no conditional draws {show_names(missing)}; expected one for each of the "
+            f"{len(everything)} variables and latents, add it."
         )
     return Dynamics(
         tuple(mechanisms),
@@ -188,16 +186,17 @@ def _resolve_kernel(
     for position in drawn:
         if position not in drawn_by:
             raise ModelError(
-                f"{where}: uses the value of {everything[position].name!r} drawn in this step, "
+                f"{where}: uses the value of {show(everything[position].name)} drawn in this step, "
                 "which is not drawn yet; expected it among the conditionals before this one, "
                 "move its conditional up."
             )
     expected = tuple(everything[p].size for p in (*parents, *drawn, *children))
     if case.table.shape != expected:
+        found = show(case.table.shape) if case.table.size else "no table"
         raise ModelError(
-            f"{where}: expected a table of shape {expected} (axes: parents "
-            f"{list(case.parents)}, drawn {list(case.drawn)}, then the children), found "
-            f"{case.table.shape}; reshape it."
+            f"{where}: expected a table of shape {show(expected)} (axes: parents "
+            f"{show(list(case.parents))}, drawn {show(list(case.drawn))}, then the children), "
+            f"found {found}; reshape it."
         )
     _check_rows(case, len(parents) + len(drawn), where)
     return _with_sorted_axes(parents, drawn, case.table)
@@ -213,21 +212,29 @@ def _check_rows(case: Case, row_axes: int, where: str) -> None:
             f"{where}, {_row_text(names, row)}: a probability is {low.min():.6g}, expected at "
             "least 0; correct the entry."
         )
-    sums = rows.sum(axis=-1)
+    with np.errstate(over="ignore"):  # an endless sum is refused below like any other
+        sums = rows.sum(axis=-1)
     error = np.abs(sums - 1)
     if error.max() > ROW_TOLERANCE:
         row = np.unravel_index(int(error.argmax()), error.shape) if error.shape else ()
         raise ModelError(
             f"{where}, {_row_text(names, row)}: probabilities sum to {float(sums[row]):.10g}, "
-            "expected 1; normalise the row."
+            f"expected 1; normalise the row{float32_hint(case.table, float(error.max()))}."
         )
+
+
+def float32_hint(table: Floats, error: float) -> str:
+    """What to add to a message when rows fail only by the precision in which they were given."""
+    if error > FLOAT32_TOLERANCE or (table.astype(np.float32) != table).any():
+        return ""
+    return " (float32? give float64)"
 
 
 def _row_text(names: Sequence[str], row: Sequence[SupportsInt]) -> str:
     if not names:
         return "no parents"
     inside = ", ".join(f"{name}={int(value)}" for name, value in zip(names, row, strict=True))
-    return f"parents ({inside})"
+    return f"parents ({clip(inside)})"
 
 
 def _with_sorted_axes(parents: tuple[int, ...], drawn: tuple[int, ...], table: Floats) -> Kernel:

@@ -4,25 +4,60 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
+from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.variables import LARGEST_VARIABLE, Variable
 
 FORMAT = "fsmdp-model"
 VERSION = 1
-LARGEST_FILE = 2**28
-DEEPEST_NESTING = 64
+LARGEST_FILE = 2**26
+MOST_LISTS = 2**22  # an empty list takes two bytes in a file and thirty times that in memory
 LARGEST_NUMBER = int(sys.float_info.max)
+
+
+def _read_actions(actions: Any) -> Any:
+    named = isinstance(actions, list) and all(isinstance(a, str) and a for a in actions)
+    if named or actions == "any":
+        return actions
+    raise ValueError(f'expected "any" or a list of action names, found {show(actions)}')
+
+
+def _read_initial(initial: Any) -> Any:
+    if not isinstance(initial, dict):
+        raise ValueError(f"expected an object by variable name, found {show(initial)}")
+    for name, start in initial.items():
+        listed = isinstance(start, list) and all(type(p) in (int, float) for p in start)
+        if type(start) is not int and not listed:
+            raise ValueError(
+                f"expected a value or a list of probabilities for {show(name)}, found {show(start)}"
+            )
+    return initial
+
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Numbers = Annotated[
@@ -32,10 +67,40 @@ Numbers = Annotated[
         json_schema_extra={"type": ["number", "array"]},
     ),
 ]
+NAMES_SCHEMA = {"type": "array", "items": {"type": "string", "minLength": 1}}
+Actions = Annotated[
+    Any,
+    AfterValidator(_read_actions),
+    WithJsonSchema({"anyOf": [{"const": "any", "type": "string"}, NAMES_SCHEMA]}),
+]
+Initial = Annotated[
+    Any,
+    AfterValidator(_read_initial),
+    WithJsonSchema(
+        {
+            "description": "For each variable a value, or one probability per value.",
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "number"}}]
+            },
+        }
+    ),
+]
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        # One message for the first unknown key; pydantic would make one for each of a million.
+        if isinstance(data, dict):
+            for key in data:
+                if key not in cls.model_fields:
+                    known = show_names(cls.model_fields)
+                    raise ValueError(f"unknown key {show(key)}; expected {known}")
+        return data
 
 
 class VariableFile(_Strict):
@@ -48,24 +113,24 @@ class VariableFile(_Strict):
 class CaseFile(_Strict):
     """What holds under some actions. Axes of the table: parents, drawn, then the children."""
 
-    actions: Literal["any"] | list[Name]
-    parents: list[Name] = []
-    drawn: list[Name] = []
+    actions: Actions
+    parents: Annotated[list[Name], FailFast()] = []
+    drawn: Annotated[list[Name], FailFast()] = []
     table: Numbers
 
 
 class ConditionalFile(_Strict):
     """How some variables or latents are drawn jointly."""
 
-    children: Annotated[list[Name], Field(min_length=1)]
-    cases: Annotated[list[CaseFile], Field(min_length=1)]
+    children: Annotated[list[Name], FailFast(), Field(min_length=1)]
+    cases: Annotated[list[CaseFile], FailFast(), Field(min_length=1)]
 
 
 class RewardFile(_Strict):
     """A term of the reward."""
 
-    name: str
-    cases: Annotated[list[CaseFile], Field(min_length=1)]
+    name: Name
+    cases: Annotated[list[CaseFile], FailFast(), Field(min_length=1)]
     low: float
     high: float
     sigma: Annotated[float, Field(ge=0)] = 0.0
@@ -76,17 +141,14 @@ class ModelFile(_Strict):
 
     format: Literal["fsmdp-model"]
     version: Literal[1]
-    variables: Annotated[list[VariableFile], Field(min_length=1)]
-    latents: list[VariableFile] = []
-    actions: Annotated[list[Name], Field(min_length=1)]
-    conditionals: list[ConditionalFile]
-    rewards: list[RewardFile]
-    horizon: Annotated[int, Field(ge=1)] | None
+    variables: Annotated[list[VariableFile], FailFast(), Field(min_length=1)]
+    latents: Annotated[list[VariableFile], FailFast()] = []
+    actions: Annotated[list[Name], FailFast(), Field(min_length=1)]
+    conditionals: Annotated[list[ConditionalFile], FailFast()]
+    rewards: Annotated[list[RewardFile], FailFast()]
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
-    initial: Annotated[
-        dict[Name, int | list[float]],
-        Field(description="For each variable a value, or one probability per value."),
-    ]
+    initial: Initial
 
 
 def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
@@ -94,17 +156,19 @@ def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
 
     The file appears whole or not at all.
     """
-    if not isinstance(model, FactoredMDP):
-        raise ModelError(f"save: expected a FactoredMDP, found {type(model).__name__}.")
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    target = _as_path(path, "write")
+    text = json.dumps(to_dict(check_model(model, "save")), separators=(",", ":")) + "\n"
+    part = None
     try:
-        part.write_text(json.dumps(to_dict(model), separators=(",", ":")) + "\n", encoding="utf-8")
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        part.write_text(text, encoding="utf-8")
         part.replace(target)
-    except OSError as error:
-        raise ModelError(f"cannot write {target}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None
     finally:
-        part.unlink(missing_ok=True)
+        if part is not None:
+            with suppress(OSError, ValueError):
+                part.unlink()
 
 
 def load(path: str | os.PathLike[str]) -> FactoredMDP:
@@ -112,18 +176,45 @@ def load(path: str | os.PathLike[str]) -> FactoredMDP:
 
     Cost: the size of the file. Sizes that only claim to be large allocate nothing.
     """
-    source = Path(path)
+    source = _as_path(path, "read")
     try:
-        size = source.stat().st_size
-        if size > LARGEST_FILE:
-            raise ModelError(f"{source}: {size} bytes, expected at most {LARGEST_FILE}.")
-        content = source.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {source}: {error.strerror or error}.") from None
+        content = _read_bytes(source)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot read {show(str(source))}: {_reason(error)}.") from None
     try:
         return from_bytes(content)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
+
+
+def _as_path(path: object, doing: str) -> Path:
+    try:
+        return Path(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(
+            f"cannot {doing} {show(path)}: expected the path of a file, found a "
+            f"{type(path).__name__}; give a string or a Path."
+        ) from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return clip(getattr(error, "strerror", None) or str(error))
+
+
+def _read_bytes(source: Path) -> bytes:
+    """The bytes of a regular file; a pipe or a device, which may have no end, is not waited for."""
+
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with open(source, "rb", opener=open_at_once) as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is a pipe or a device, expected a regular file; copy it to one")
+        content = b"" if facts.st_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
+        if max(facts.st_size, len(content)) > LARGEST_FILE:
+            raise ValueError(f"it has {facts.st_size} bytes, expected at most {LARGEST_FILE}")
+        return content
 
 
 def schema() -> dict[str, Any]:
@@ -167,20 +258,26 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
 
 def from_bytes(content: bytes) -> FactoredMDP:
     """A model from the bytes of a model file."""
+    data = _parse(content)
+    if isinstance(data, dict) and "version" in data and type(data["version"]) is not int:
+        raise ModelError(f"version: expected the number {VERSION}, found {show(data['version'])}.")
     try:
-        read = ModelFile.model_validate_json(content)
+        read = ModelFile.model_validate(data)
     except ValidationError as error:
         raise ModelError(_explain(error)) from None
+    variables = [Variable(v.name, v.size) for v in read.variables]
+    latents = [Variable(v.name, v.size) for v in read.latents]
+    sizes = {v.name: v.size for v in (*variables, *latents)}
     return FactoredMDP(
-        variables=[Variable(v.name, v.size) for v in read.variables],
-        latents=[Variable(v.name, v.size) for v in read.latents],
+        variables=variables,
+        latents=latents,
         actions=read.actions,
         conditionals=[
-            Conditional(c.children, _cases(c.cases, f"conditionals[{i}]"))
+            Conditional(c.children, _cases(c.cases, c.children, sizes, f"conditionals[{i}]"))
             for i, c in enumerate(read.conditionals)
         ],
         rewards=[
-            Reward(r.name, _cases(r.cases, f"rewards[{i}]"), r.low, r.high, r.sigma)
+            Reward(r.name, _cases(r.cases, [], sizes, f"rewards[{i}]"), r.low, r.high, r.sigma)
             for i, r in enumerate(read.rewards)
         ],
         horizon=read.horizon,
@@ -191,59 +288,104 @@ def from_bytes(content: bytes) -> FactoredMDP:
 
 def _case_to_dict(case: Case) -> dict[str, Any]:
     return {
-        "actions": "any" if case.actions is ANY else list(case.actions),  # type: ignore[arg-type]
+        "actions": list(case.actions) if isinstance(case.actions, tuple) else "any",
         "parents": list(case.parents),
         "drawn": list(case.drawn),
         "table": case.table.tolist(),
     }
 
 
-def _cases(cases: Sequence[CaseFile], where: str) -> list[Case]:
+def _parse(content: bytes) -> Any:
+    lists = content.count(b"[") + content.count(b"{")
+    if lists > MOST_LISTS:
+        raise ModelError(f"{lists} lists and objects, expected at most {MOST_LISTS}; use less.")
+    try:
+        return json.loads(content.decode(), object_pairs_hook=_refuse_repeated_keys)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"not JSON: expected text in UTF-8, found byte {error.start}.") from None
+    except RecursionError:
+        raise ModelError("not a model: nested too deeply; one level per axis of a table.") from None
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(f"not JSON: {clip(str(error))}; correct or write it again.") from None
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ModelError(f"key {show(key)} is there twice in an object; keep one of them.")
+            seen.add(key)
+    return found
+
+
+def _cases(
+    cases: Sequence[CaseFile], children: Sequence[str], sizes: Mapping[str, int], where: str
+) -> list[Case]:
     found = []
     for i, case in enumerate(cases):
         place = f"{where}.cases[{i}]"
-        table = _check_numbers(case.table, f"{place}.table")
+        axes = (*case.parents, *case.drawn, *children)
+        unknown = next((name for name in axes if name not in sizes), None)
+        if unknown is not None:
+            raise ModelError(
+                f"{place}: unknown variable {show(unknown)}; expected one of {show_names(sizes)}."
+            )
+        _check_table(case.table, [sizes[name] for name in axes], f"{place}.table")
         actions = ANY if case.actions == "any" else case.actions
         try:
-            found.append(Case(actions, case.parents, table, case.drawn))
+            found.append(Case(actions, case.parents, case.table, case.drawn))
         except ModelError as error:
             raise ModelError(f"{place}: {error}") from None
     return found
 
 
-def _check_numbers(table: Any, where: str) -> Any:
-    """Refuse what numpy would quietly turn into numbers, and nesting deeper than any array."""
+def _check_table(table: Any, sizes: Sequence[int], where: str) -> None:
+    """Refuse other shapes than the declared one, and what numpy would quietly turn into numbers.
+
+    Cost: the entries declared or those found, whichever are fewer; the first mismatch ends it.
+    """
     level = [table]
-    for _ in range(DEEPEST_NESTING):
-        nested = [item for item in level if isinstance(item, list)]
+    for axis, size in enumerate(sizes):
         for item in level:
-            if type(item) not in (int, float, list):
+            if type(item) is not list or len(item) != size:
+                found = f"a list of {len(item)}" if type(item) is list else show(item)
                 raise ModelError(
-                    f"{where}: expected numbers, found {item!r:.40}; give nested lists of numbers."
+                    f"{where}: expected a table of shape {show(tuple(sizes))}, lists of {size} at "
+                    f"axis {axis}, found {found}; one level per axis: parents, drawn, children."
                 )
-            if type(item) is int and abs(item) > LARGEST_NUMBER:
-                raise ModelError(f"{where}: a number has {len(str(item))} digits; use fewer.")
-        if not nested:
-            return table
-        level = [item for inner in nested for item in inner]
-    raise ModelError(f"{where}: nested deeper than {DEEPEST_NESTING} levels; one level per axis.")
+        level = list(chain.from_iterable(level))
+    for item in level:
+        if type(item) not in (int, float):
+            raise ModelError(
+                f"{where}: expected numbers at the innermost level (shape {show(tuple(sizes))}), "
+                f"found {show(item)}; one level per axis: parents, drawn, children."
+            )
+        if type(item) is int and abs(item) > LARGEST_NUMBER:
+            raise ModelError(f"{where}: a number has {len(str(item))} digits; use fewer.")
 
 
 def _explain(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False)
-    first = problems[0]
-    if first["loc"] == ("version",) and first["type"] == "literal_error":
+    first = error.errors(include_url=False, include_context=False)[0]
+    found = first["input"]
+    if first["loc"] == ("version",):
         return (
-            f"version: expected {VERSION}, the one this release reads, found {first['input']!r}; "
+            f"version: expected {VERSION}, the one this release reads, found {show(found)}; "
             "use the release that wrote the file, or write it again."
         )
     where = "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
     ).lstrip(".")
-    found = first.get("input")
-    shown = "" if isinstance(found, dict | list | bytes) else f", found {found!r:.60}"
-    more = f" ({len(problems) - 1} more problems)" if len(problems) > 1 else ""
-    return f"{where or 'file'}: {first['msg']}{shown}{more}."
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "model_type":
+        message = "expected an object"
+    shown = "" if first["type"] in ("value_error", "missing") else f", found {show(found)}"
+    count = error.error_count() - 1
+    more = f" ({count} more)" if count else ""
+    return f"{where or 'file'}: {message}{shown}{more}."
 
 
 if __name__ == "__main__":  # pragma: no cover

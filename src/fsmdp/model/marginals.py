@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.conditionals import Ancestry, Dynamics
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.checks import plural, show, show_count
+from fsmdp.model.conditionals import Ancestry, Dynamics, Kernel
+from fsmdp.model.tables import Floats, Rebuilt, Table, bound_table, read_only
 from fsmdp.model.variables import Scope, table_size
 
 EQUAL = 1e-12
 """Probabilities closer than this are the same number up to rounding."""
 
 LARGEST_MARGINAL = 2**26
+LARGEST_SHARED, MOST_SHARED = 2**8, 2**16
+"""How large, and how many, the messages are that are kept for the scopes to come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
+class Marginal(Rebuilt):
     """P(next values of `scope` | current values of `parent_scope`) in one action group."""
 
     parent_scope: Scope
     scope: Scope
     probabilities: Floats  # (*parent sizes, *scope sizes)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probabilities", read_only(self.probabilities))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +53,10 @@ class Marginals:
     def __len__(self) -> int:
         return len(self.cases)
 
+    def __repr__(self) -> str:
+        largest = max(found.probabilities.size for cases in self.cases for found in cases)
+        return f"Marginals({plural(len(self), 'function')}, tables of up to {largest} entries)"
+
 
 def backproject(marginal: Marginal, function: Table) -> Table:
     """Expected value of a basis function after one step, for every parent assignment.
@@ -62,14 +73,28 @@ def backproject(marginal: Marginal, function: Table) -> Table:
 def compute_marginals(basis: Basis, dynamics: Dynamics, variable_sizes: Sequence[int]) -> Marginals:
     """Marginals of all basis functions; functions of one scope share theirs."""
     by_scope: dict[Scope, Cases[Marginal]] = {}
+    messages: Messages = {}
     for scope in basis.scopes:
         if scope not in by_scope:
-            by_scope[scope] = compute_marginal(scope, dynamics, variable_sizes)
+            by_scope[scope] = compute_marginal(scope, dynamics, variable_sizes, messages)
     return Marginals(basis, tuple(by_scope[scope] for scope in basis.scopes))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Factor:
+    axes: tuple[int, ...]
+    table: Floats
+
+
+Messages = dict[object, _Factor]
+"""Small factors made from others: scopes with common ancestors eliminate them but once."""
+
+
 def compute_marginal(
-    scope: Scope, dynamics: Dynamics, variable_sizes: Sequence[int]
+    scope: Scope,
+    dynamics: Dynamics,
+    variable_sizes: Sequence[int],
+    messages: Messages | None = None,
 ) -> Cases[Marginal]:
     """The marginal of one scope in each action group.
 
@@ -77,9 +102,10 @@ def compute_marginal(
     A parent on which nothing depends is dropped; groups with equal tables are merged.
     Cost: sum-product elimination over the ancestors that matter.
     """
+    shared: Messages = {} if messages is None else messages
     return (
         dynamics.ancestry(scope)
-        .map(lambda ancestry: _sum_out(scope, ancestry, dynamics, variable_sizes))
+        .map(lambda ancestry: _sum_out(scope, ancestry, dynamics, variable_sizes, shared))
         .merge_equal(
             lambda marginal: (
                 marginal.parent_scope,
@@ -90,59 +116,122 @@ def compute_marginal(
 
 
 def _sum_out(
-    scope: Scope, ancestry: Ancestry, dynamics: Dynamics, variable_sizes: Sequence[int]
+    scope: Scope,
+    ancestry: Ancestry,
+    dynamics: Dynamics,
+    variable_sizes: Sequence[int],
+    messages: Messages,
 ) -> Marginal:
     # One numbering for all axes: current values keep their positions, what is drawn follows.
+    # Axes of size 1 are left out: they change no number, and arrays have few axes.
     shift = len(variable_sizes)
     sizes = (*variable_sizes, *dynamics.drawn_sizes)
-    factors: list[tuple[tuple[int, ...], Floats]] = []
-    for mechanism, kernel in zip(ancestry.mechanisms, ancestry.kernels, strict=True):
-        children = dynamics.mechanisms[mechanism].children
-        drawn = (*kernel.drawn, *children)
-        factors.append(((*kernel.parents, *(shift + d for d in drawn)), kernel.table))
+    factors = [
+        _kernel_factor(dynamics.mechanisms[mechanism].children, kernel, shift, messages)
+        for mechanism, kernel in zip(ancestry.mechanisms, ancestry.kernels, strict=True)
+    ]
     kept = tuple(shift + position for position in scope)
-    unwanted = {a for axes, _ in factors for a in axes if a >= shift} - set(kept)
-    while unwanted:
-        axis, union = min(
-            ((a, _union(factors, a)) for a in unwanted),
-            key=lambda pair: (table_size(sizes[u] for u in pair[1]), pair[0]),
-        )
-        _refuse_if_huge(union, sizes, scope)
-        unwanted.discard(axis)
-        touching = [factor for factor in factors if axis in factor[0]]
-        factors = [factor for factor in factors if axis not in factor[0]]
-        rest = tuple(u for u in union if u != axis)
-        factors.append((rest, _multiply(touching, rest)))
-    parents = ancestry.parent_scope
+    unwanted = {a for factor in factors for a in factor.axes if a >= shift} - set(kept)
+    factors = _eliminate(factors, unwanted, sizes, scope, messages)
+    parents = tuple(parent for parent in ancestry.parent_scope if sizes[parent] > 1)
     result_axes = (*parents, *kept)
     _refuse_if_huge(result_axes, sizes, scope)
-    table = _multiply(factors, result_axes)
-    return _drop_idle_parents(Marginal(parents, scope, table))
+    table = _multiply(factors, tuple(axis for axis in result_axes if sizes[axis] > 1))
+    shape = tuple(sizes[axis] for axis in result_axes)
+    return _drop_idle_parents(Marginal(parents, scope, table.reshape(shape)))
 
 
-def _union(factors: list[tuple[tuple[int, ...], Floats]], axis: int) -> tuple[int, ...]:
-    return tuple(sorted({other for axes, _ in factors if axis in axes for other in axes}))
+def _kernel_factor(
+    children: tuple[int, ...], kernel: Kernel, shift: int, messages: Messages
+) -> _Factor:
+    """A kernel as a factor, always the same one, so that what is made of it can be shared."""
+    if kernel not in messages:
+        drawn = (shift + d for d in (*kernel.drawn, *children))
+        sized = zip((*kernel.parents, *drawn), kernel.table.shape, strict=True)
+        axes = tuple(axis for axis, size in sized if size > 1)
+        messages[kernel] = _Factor(axes, kernel.table.squeeze())
+    return messages[kernel]
 
 
-def _multiply(factors: list[tuple[tuple[int, ...], Floats]], kept: tuple[int, ...]) -> Floats:
+def _eliminate(
+    factors: Sequence[_Factor],
+    unwanted: set[int],
+    sizes: Sequence[int],
+    scope: Scope,
+    messages: Messages,
+) -> list[_Factor]:
+    """Sum axes out, cheapest first; each step touches only the factors of one axis.
+
+    Cost: the tables multiplied, and a look at the neighbours of each axis that goes.
+    """
+    # Factors by identity in dictionaries, which keep their order and forget in no time.
+    left = dict.fromkeys(factors)
+    touching: dict[int, dict[_Factor, None]] = {axis: {} for axis in unwanted}
+    for factor in factors:
+        for axis in touching.keys() & set(factor.axes):
+            touching[axis][factor] = None
+    cost: dict[int, int] = {}
+    waiting: list[tuple[int, int]] = []
+
+    def rate(axis: int) -> None:
+        union = {other for factor in touching[axis] for other in factor.axes}
+        cost[axis] = table_size(sizes[other] for other in union)
+        heappush(waiting, (cost[axis], axis))
+
+    for axis in unwanted:
+        rate(axis)
+    while waiting:
+        rated, axis = heappop(waiting)
+        if cost.get(axis) != rated:  # gone, or rated again since
+            continue
+        del cost[axis]
+        gone = tuple(touching.pop(axis))
+        union = sorted({other for factor in gone for other in factor.axes})
+        _refuse_if_huge(union, sizes, scope)
+        rest = tuple(other for other in union if other != axis)
+        message = messages.get((axis, gone)) or _Factor(rest, _multiply(gone, rest))
+        if rated <= LARGEST_SHARED and len(messages) < MOST_SHARED:
+            messages[axis, gone] = message
+        for factor in gone:
+            left.pop(factor, None)
+        left[message] = None
+        for other in cost.keys() & set(rest):
+            for factor in gone:
+                touching[other].pop(factor, None)
+            touching[other][message] = None
+            rate(other)
+    return list(left)
+
+
+def _multiply(factors: Sequence[_Factor], kept: tuple[int, ...]) -> Floats:
+    """Product of factors, two at a time, summed over every axis that is not kept."""
     if not factors:
         return np.ones(())
-    if len(factors) == 1 and factors[0][0] == kept:
-        return factors[0][1]
-    names: dict[int, int] = {}
+    first, *others = factors
+    axes, table = first.axes, first.table
+    for position, factor in enumerate(others):
+        last = position == len(others) - 1
+        union = kept if last else tuple(dict.fromkeys((*axes, *factor.axes)))
+        table = _contract([(axes, table), (factor.axes, factor.table)], union)
+        axes = union
+    return table if axes == kept else _contract([(axes, table)], kept)
+
+
+def _contract(factors: list[tuple[tuple[int, ...], Floats]], kept: tuple[int, ...]) -> Floats:
+    labels: dict[int, int] = {}
     operands: list[object] = []
     for axes, table in factors:
-        operands += [table, [names.setdefault(axis, len(names)) for axis in axes]]
-    return np.asarray(np.einsum(*operands, [names[axis] for axis in kept], optimize="greedy"))  # type: ignore[call-overload]
+        operands += [table, [labels.setdefault(axis, len(labels)) for axis in axes]]
+    return np.asarray(np.einsum(*operands, [labels[axis] for axis in kept]))  # type: ignore[call-overload]
 
 
 def _refuse_if_huge(axes: Sequence[int], sizes: Sequence[int], scope: Scope) -> None:
     entries = table_size(sizes[axis] for axis in axes)
     if entries > LARGEST_MARGINAL:
         raise WidthError(
-            f"the marginal of the variables at positions {list(scope)} needs a table of {entries} "
-            f"entries (limit {LARGEST_MARGINAL}) over {len(axes)} parents and drawn values; use a "
-            "basis of smaller scopes, or conditionals with fewer parents."
+            f"the marginal of the variables at positions {show(list(scope))} needs a table of "
+            f"{show_count(entries)} entries (limit {LARGEST_MARGINAL}) over {len(axes)} parents "
+            "and drawn values; use a basis of smaller scopes, or conditionals with fewer parents."
         )
 
 
@@ -154,5 +243,4 @@ def _drop_idle_parents(marginal: Marginal) -> Marginal:
             table = np.take(table, 0, axis=axis)
             kept.pop(axis)
     table = np.ascontiguousarray(table).reshape(table.shape)  # numpy makes a scalar a vector
-    table.flags.writeable = False
     return Marginal(tuple(kept), marginal.scope, table)

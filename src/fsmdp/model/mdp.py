@@ -13,17 +13,33 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.conditionals import ROW_TOLERANCE, Conditional, Dynamics, resolve_dynamics
-from fsmdp.model.marginals import Marginals, compute_marginal, compute_marginals
+from fsmdp.model.checks import as_items, as_tuple, is_whole, plural, show, show_names
+from fsmdp.model.conditionals import (
+    ROW_TOLERANCE,
+    Conditional,
+    Dynamics,
+    float32_hint,
+    resolve_dynamics,
+)
+from fsmdp.model.marginals import Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
-from fsmdp.model.structure import RewardTerm, Structure, check_horizon, index_actions
+from fsmdp.model.structure import (
+    RewardTerm,
+    Structure,
+    as_actions,
+    as_rewards,
+    check_horizon,
+    index_actions,
+    show_end,
+)
 from fsmdp.model.tables import Floats, Table, read_only_array
 from fsmdp.model.variables import (
     Scope,
     Variable,
+    as_names,
+    as_variables,
     check_state,
     find_positions,
-    is_whole,
     positions_by_name,
     table_size,
 )
@@ -68,11 +84,12 @@ class FactoredMDP:
         def store(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        store("variables", tuple(variables))
-        store("actions", (actions,) if isinstance(actions, str) else tuple(actions))
-        store("conditionals", tuple(conditionals))
-        store("rewards", tuple(rewards))
-        store("latents", tuple(latents))
+        store("variables", as_variables(variables, "variables"))
+        store("actions", as_actions(actions))
+        remedy = "give [Conditional(children, cases), ...]"
+        store("conditionals", as_tuple(conditionals, Conditional, "conditionals", remedy))
+        store("rewards", as_rewards(rewards))
+        store("latents", as_variables(latents, "latents"))
         if not self.variables:
             raise ModelError("variables: expected at least one, found none; name what changes.")
         store("_action_positions", index_actions(self.actions))
@@ -87,6 +104,11 @@ class FactoredMDP:
         )
         store("reward_means", resolve_rewards(self.rewards, self.variables, self._action_positions))
         store("initial", _resolve_initial(initial, self.variables))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # Copies are built, and so checked, like any other model.
+        parts = (self.variables, self.actions, self.conditionals, self.rewards, self.horizon)
+        return FactoredMDP, (*parts, self.initial, self.discount, self.latents)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -104,10 +126,14 @@ class FactoredMDP:
         return math.fsum(math.log10(size) for size in self.sizes)
 
     def parents(self, variable: str | int) -> Scope:
-        """Variables on whose current values the next value depends, under some action."""
+        """Variables on whose current values the next value may depend, under some action.
+
+        Parents as declared, also through what is drawn in the same step, and whatever the
+        probabilities are: a parent on which nothing happens to depend is still one.
+        """
         (position,) = find_positions([variable], positions_by_name(self.variables), "parents")
-        cases = compute_marginal((position,), self.dynamics, self.sizes)
-        return tuple(sorted({parent for marginal in cases for parent in marginal.parent_scope}))
+        cases = self.dynamics.ancestry((position,))
+        return tuple(sorted({parent for ancestry in cases for parent in ancestry.parent_scope}))
 
     def marginals(self, basis: Basis) -> Marginals:
         """Distribution of each basis function's next values, all else summed out."""
@@ -144,17 +170,16 @@ class FactoredMDP:
         if isinstance(action, str):
             if action in self._action_positions:
                 return self._action_positions[action]
-        else:
+        elif not isinstance(action, bool | np.bool_):
             try:
                 position = as_index(action)
             except TypeError:
                 position = -1
             if 0 <= position < len(self.actions):
                 return position
-        shown = ", ".join(self.actions[:6]) + (", ..." if len(self.actions) > 6 else "")
         raise PolicyError(
-            f"unknown action {action!r}; expected one of {shown}, or a position from 0 to "
-            f"{len(self.actions) - 1}."
+            f"unknown action {show(action)}; expected one of {show_names(self.actions)}, or a "
+            f"position from 0 to {len(self.actions) - 1}."
         )
 
     def check_state(self, state: Sequence[int]) -> tuple[int, ...]:
@@ -169,17 +194,34 @@ class FactoredMDP:
     def initial_distributions(self) -> tuple[Floats, ...]:
         """Distribution of each variable at the start; a fixed value is a distribution too."""
         return tuple(
-            np.eye(size)[start] if isinstance(start, int) else start
+            _certain(start, size) if isinstance(start, int) else start
             for size, start in zip(self.sizes, self.initial, strict=True)
         )
 
     def __repr__(self) -> str:
-        states = f"{self.n_states}" if self.log10_states < 7 else f"10^{self.log10_states:.1f}"
-        ends = f"horizon {self.horizon}" if self.horizon else f"discount {self.discount}"
+        many = self.log10_states >= 7
+        states = f"10^{self.log10_states:.1f} states" if many else plural(self.n_states, "state")
         return (
-            f"FactoredMDP({len(self.variables)} variables, {states} states, "
-            f"{len(self.actions)} actions, {len(self.rewards)} reward terms, {ends})"
+            f"FactoredMDP({plural(len(self.variables), 'variable')}, {states}, "
+            f"{plural(len(self.actions), 'action')}, {plural(len(self.rewards), 'reward term')}, "
+            f"{show_end(self.horizon, self.discount)})"
         )
+
+
+def check_model(model: object, where: str) -> FactoredMDP:
+    """Refuse anything that is not a FactoredMDP."""
+    if isinstance(model, FactoredMDP):
+        return model
+    raise ModelError(
+        f"{where}: expected a FactoredMDP, found {type(model).__name__} {show(model)}; build one, "
+        "load one or take one of fsmdp.domains."
+    )
+
+
+def _certain(value: int, size: int) -> Floats:
+    distribution = np.zeros(size)
+    distribution[value] = 1.0
+    return distribution
 
 
 def _resolve_initial(
@@ -189,36 +231,41 @@ def _resolve_initial(
     if initial is None:
         return tuple(starts)
     if not isinstance(initial, Mapping):
-        if len(initial) != len(variables):
+        remedy = "or give a dictionary by name"
+        values = as_items(initial, "initial", f"{len(variables)} values, one per variable", remedy)
+        if len(values) != len(variables):
             raise ModelError(
                 f"initial: expected {len(variables)} values, one per variable, found "
-                f"{len(initial)}; or give a dictionary by name."
+                f"{len(values)}; {remedy}."
             )
-        initial = {v.name: value for v, value in zip(variables, initial, strict=True)}
-    positions = positions_by_name(variables)
-    for name, value in initial.items():
-        (position,) = find_positions([name], positions, "initial")
+        initial = {v.name: value for v, value in zip(variables, values, strict=True)}
+    names = as_names(list(initial), "initial")
+    positions = find_positions(names, positions_by_name(variables), "initial")
+    for position, value in zip(positions, initial.values(), strict=True):
         starts[position] = _resolve_start(value, variables[position])
     return tuple(starts)
 
 
 def _resolve_start(value: int | ArrayLike, variable: Variable) -> Start:
-    where = f"initial of {variable.name!r}"
+    where = f"initial of {show(variable.name)}"
     if is_whole(value):
         if not 0 <= value < variable.size:
             raise ModelError(
-                f"{where}: value {value} is out of range, expected 0 to {variable.size - 1}."
+                f"{where}: value {show(value)} is out of range, expected 0 to {variable.size - 1}."
             )
         return int(value)
     distribution = read_only_array(value, where)
     if distribution.shape != (variable.size,):
         raise ModelError(
             f"{where}: expected a value from 0 to {variable.size - 1} or {variable.size} "
-            f"probabilities, found shape {distribution.shape}."
+            f"probabilities, found {show(value)}; give one of the two."
         )
-    if distribution.min() < 0 or abs(distribution.sum() - 1) > ROW_TOLERANCE:
+    with np.errstate(over="ignore"):  # an endless sum is refused below like any other
+        total = float(distribution.sum())
+    if distribution.min() < 0 or abs(total - 1) > ROW_TOLERANCE:
         raise ModelError(
-            f"{where}: probabilities run from {distribution.min():.6g} and sum to "
-            f"{distribution.sum():.10g}, expected none below 0 and a sum of 1; normalise them."
+            f"{where}: probabilities run from {distribution.min():.6g} and sum to {total:.10g}, "
+            "expected none below 0 and a sum of 1; normalise them"
+            f"{float32_hint(distribution, abs(total - 1))}."
         )
     return distribution

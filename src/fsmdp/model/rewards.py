@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
-from fsmdp.model.cases import Case, Cases, partition
+from fsmdp.model.cases import Case, Cases, as_cases, partition
+from fsmdp.model.checks import as_name, as_number, show
 from fsmdp.model.tables import Table, sorted_table
-from fsmdp.model.variables import Variable, find_positions, is_number, positions_by_name
+from fsmdp.model.variables import Variable, find_positions, positions_by_name
 
 BOUND_TOLERANCE = 1e-9
 
@@ -27,32 +27,39 @@ class Reward:
     def __init__(
         self,
         name: str,
-        cases: Sequence[Case],
+        cases: Case | Sequence[Case],
         low: float = 0.0,
         high: float = 1.0,
         sigma: float = 0.0,
     ) -> None:
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "cases", (cases,) if isinstance(cases, Case) else tuple(cases))
+        object.__setattr__(self, "name", as_name(name, "reward"))
+        object.__setattr__(self, "cases", as_cases(cases, self.label))
         for field, number in (("low", low), ("high", high), ("sigma", sigma)):
-            if not is_number(number):
-                raise ModelError(
-                    f"reward {name!r}: {field} is {number!r}, expected a number; give one."
-                )
-            if not math.isfinite(number):
-                raise ModelError(
-                    f"reward {name!r}: {field} is {number}, expected a finite number; the bounds "
-                    "of the mean must be known."
-                )
-            object.__setattr__(self, field, float(number))
+            remedy = "the bounds and the noise of the mean must be known"
+            object.__setattr__(self, field, as_number(number, f"{self.label}: {field}", remedy))
         if self.low > self.high:
             raise ModelError(
-                f"reward {name!r}: low {low} is above high {high}; expected low <= high, swap them."
+                f"{self.label}: low {show(low)} is above high {show(high)}; expected low <= high, "
+                "swap them."
             )
         if self.sigma < 0:
             raise ModelError(
-                f"reward {name!r}: sigma is {sigma}, expected at least 0; 0 means no noise."
+                f"{self.label}: sigma is {show(sigma)}, expected at least 0; 0 means no noise."
             )
+
+    @property
+    def label(self) -> str:
+        """How error messages name this term."""
+        return f"reward {show(self.name)}"
+
+
+def check_reward_names(rewards: Sequence[Reward]) -> None:
+    """Refuse two terms of one name."""
+    seen: set[str] = set()
+    for reward in rewards:
+        if reward.name in seen:
+            raise ModelError(f"{reward.label} is there twice; expected each name once, rename one.")
+        seen.add(reward.name)
 
 
 def resolve_rewards(
@@ -61,40 +68,39 @@ def resolve_rewards(
     action_positions: Mapping[str, int],
 ) -> tuple[Cases[Table], ...]:
     """The mean of each term as tables over positions, checked against its bounds."""
+    check_reward_names(rewards)
     positions = positions_by_name(variables)
-    seen: set[str] = set()
     resolved = []
     for reward in rewards:
-        where = f"reward {reward.name!r}"
-        if reward.name in seen:
-            raise ModelError(f"{where} is there twice; expected each name once, rename one.")
-        seen.add(reward.name)
-        cases = partition(reward.cases, action_positions, where)
-        resolved.append(
-            cases.map(
-                lambda case, reward=reward: _resolve_mean(  # type: ignore[misc]
-                    case, reward, variables, positions
-                )
-            )
-        )
+        cases = partition(reward.cases, action_positions, reward.label)
+        # Every case is checked, even one for ANY action where no action is left.
+        means = {case: resolve_mean(case, reward, variables, positions) for case in reward.cases}
+        resolved.append(cases.map(means.__getitem__))
     return tuple(resolved)
 
 
-def _resolve_mean(
-    case: Case, reward: Reward, variables: Sequence[Variable], positions: Mapping[str, int]
-) -> Table:
-    where = f"reward {reward.name!r}, {case.label}"
+def find_parents(case: Case, positions: Mapping[str, int], where: str) -> tuple[int, ...]:
+    """Positions of a case's parents, refusing values drawn in this step."""
     if case.drawn:
         raise ModelError(
-            f"{where}: depends on values drawn in this step {list(case.drawn)}; expected current "
-            "values only, give the mean over what is drawn instead."
+            f"{where}: depends on values drawn in this step {show(list(case.drawn))}; expected "
+            "current values only (the mean, or the parents, over whatever is drawn)."
         )
-    parents = find_positions(case.parents, positions, f"{where}, parents")
+    return find_positions(case.parents, positions, f"{where}, parents")
+
+
+def resolve_mean(
+    case: Case, reward: Reward, variables: Sequence[Variable], positions: Mapping[str, int]
+) -> Table:
+    """The mean of a term in one action group, checked against its bounds."""
+    where = f"{reward.label}, {case.label}"
+    parents = find_parents(case, positions, where)
     expected = tuple(variables[position].size for position in parents)
     if case.table.shape != expected:
+        found = show(case.table.shape) if case.table.size else "no table"
         raise ModelError(
-            f"{where}: expected a table of shape {expected}, the sizes of {list(case.parents)}, "
-            f"found {case.table.shape}; reshape it."
+            f"{where}: expected a table of shape {show(expected)}, the sizes of "
+            f"{show(list(case.parents))}, found {found}; reshape it."
         )
     lowest, highest = float(case.table.min()), float(case.table.max())
     slack = BOUND_TOLERANCE * max(1.0, abs(reward.low), abs(reward.high))

@@ -7,17 +7,29 @@ from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis, check_basis
-from fsmdp.model.cases import Case, Cases, common_groups, partition
-from fsmdp.model.rewards import Reward
+from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.checks import (
+    as_items,
+    as_name,
+    as_number,
+    as_tuple,
+    is_whole,
+    plural,
+    show,
+    show_count,
+)
+from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
 from fsmdp.model.variables import (
     Scope,
     Variable,
+    as_names,
+    as_variables,
     find_positions,
-    is_number,
-    is_whole,
     positions_by_name,
     table_size,
 )
+
+LONGEST_HORIZON = 10**6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,37 +69,38 @@ class Structure:
     ) -> Structure:
         """A structure written by hand: the parents of each variable by action group.
 
-        Cases carry no tables here: `Case(["repair"], parents=[])`. A basis function's parents are
-        those of all its variables together, which holds however correlated the variables are.
+        Cases carry no tables here: `Case(["repair"], parents=[])`, and no drawn values: name the
+        current values that matter, through whatever is drawn. A basis function's parents are those
+        of all its variables together, which holds however correlated the variables are. Reward
+        terms may have tables (they are checked and then left out) or none.
         """
-        variables, actions = tuple(variables), tuple(actions)
+        variables = as_variables(variables, "variables")
+        actions = as_actions(actions)
+        rewards = as_rewards(rewards)
+        check_reward_names(rewards)
         positions = positions_by_name(variables)
         action_positions = index_actions(actions)
         check_horizon(horizon, discount)
-        check_basis(basis)
-        for name in parents:
-            find_positions([name], positions, "parents of a structure")
-        missing = [variable.name for variable in variables if variable.name not in parents]
-        if missing:
-            raise ModelError(
-                f"parents of a structure: {missing[0]!r} has none listed ({len(missing)} missing); "
-                "expected cases for every variable, give [Case(ANY, parents=[])] for none."
-            )
+        by_name = _cases_by_name(parents, variables)
 
         def resolve(cases: Sequence[Case], where: str) -> Cases[Scope]:
             return partition(cases, action_positions, where).map(
-                lambda case: tuple(sorted(find_positions(case.parents, positions, where)))
+                lambda case: tuple(sorted(find_parents(case, positions, where)))
             )
 
-        by_variable = [resolve(parents[v.name], f"parents of {v.name!r}") for v in variables]
-        bound = basis.bind(variables)
+        for reward in rewards:
+            for case in reward.cases:
+                if case.table.size:
+                    resolve_mean(case, reward, variables, positions)
+        by_variable = [resolve(by_name[v.name], f"parents of {show(v.name)}") for v in variables]
+        bound = check_basis(basis).bind(variables)
         return cls(
             variables,
             actions,
-            horizon,
-            discount,
+            None if horizon is None else int(horizon),
+            float(discount),
             tuple(
-                RewardTerm(r.name, resolve(r.cases, f"reward {r.name!r}"), r.low, r.high, r.sigma)
+                RewardTerm(r.name, resolve(r.cases, r.label), r.low, r.high, r.sigma)
                 for r in rewards
             ),
             bound,
@@ -108,8 +121,10 @@ class Structure:
 
     def __repr__(self) -> str:
         return (
-            f"Structure({len(self.variables)} variables, {len(self.actions)} actions, "
-            f"{len(self.basis)} basis functions, {self.cells} cells, horizon {self.horizon})"
+            f"Structure({plural(len(self.variables), 'variable')}, "
+            f"{plural(len(self.actions), 'action')}, "
+            f"{plural(len(self.basis), 'basis function')}, {show_count(self.cells)} cells, "
+            f"{show_end(self.horizon, self.discount)})"
         )
 
 
@@ -117,20 +132,63 @@ def _union(scopes: Sequence[Scope]) -> Scope:
     return tuple(sorted({position for scope in scopes for position in scope}))
 
 
+def _cases_by_name(parents: object, variables: Sequence[Variable]) -> dict[str, tuple[Case, ...]]:
+    where = "parents of a structure"
+    if not isinstance(parents, Mapping):
+        raise ModelError(
+            f"{where}: expected a dictionary from each variable to its cases, found "
+            f"{show(parents)}; give {{name: [Case(ANY, parents=[...])], ...}}."
+        )
+    names = as_names(list(parents), where)
+    find_positions(names, positions_by_name(variables), where)
+    by_name = {
+        name: as_cases(cases, f"parents of {show(name)}")
+        for name, cases in zip(names, parents.values(), strict=True)
+    }
+    missing = [variable.name for variable in variables if variable.name not in by_name]
+    if missing:
+        raise ModelError(
+            f"{where}: {show(missing[0])} has none listed ({len(missing)} missing); "
+            "expected cases for every variable, give [Case(ANY, parents=[])] for none."
+        )
+    for name, cases in by_name.items():
+        for case in cases:
+            if case.table.size:
+                raise ModelError(
+                    f"parents of {show(name)}, {case.label}: found a table of shape "
+                    f"{show(case.table.shape)}, expected none since a structure holds no "
+                    "probabilities; leave it out."
+                )
+    return by_name
+
+
+def show_end(horizon: int | None, discount: float) -> str:
+    """How an episode ends, for a repr."""
+    return f"horizon {horizon}" if horizon else f"infinite horizon, discount {discount:.6g}"
+
+
+def as_rewards(rewards: object) -> tuple[Reward, ...]:
+    """Reward terms in order."""
+    return as_tuple(rewards, Reward, "rewards", "give [Reward(name, cases), ...], or [] for none")
+
+
+def as_actions(actions: object) -> tuple[str, ...]:
+    """Names of actions in order; a single name stands for a list of itself."""
+    if isinstance(actions, str):
+        actions = (actions,)
+    named = as_items(actions, "actions", "a list of names", "give what can be done, in order")
+    return tuple(as_name(name, f"action number {i}") for i, name in enumerate(named))
+
+
 def index_actions(actions: Sequence[str]) -> dict[str, int]:
-    """Where each action stands, refusing none at all, unnamed ones and names that stand twice."""
+    """Where each action stands, refusing none at all and names that stand twice."""
     if not actions:
         raise ModelError("actions: expected at least one, found none; name what can be done.")
     positions: dict[str, int] = {}
     for position, action in enumerate(actions):
-        if not isinstance(action, str) or not action:
-            raise ModelError(
-                f"action number {position}: a name is a non-empty string, found {action!r}; "
-                "name the action."
-            )
         if action in positions:
             raise ModelError(
-                f"action {action!r} is there twice; expected each name once, rename one of them."
+                f"action {show(action)} is there twice; expected each name once, rename one."
             )
         positions[action] = position
     return positions
@@ -138,18 +196,24 @@ def index_actions(actions: Sequence[str]) -> dict[str, int]:
 
 def check_horizon(horizon: int | None, discount: float) -> None:
     """Refuse a horizon below 1, a discount outside (0, 1], and an endless sum without discount."""
-    if horizon is not None and (not is_whole(horizon) or horizon < 1):
+    if horizon is not None:
+        if not is_whole(horizon) or horizon < 1:
+            raise ModelError(
+                f"horizon: expected a whole number of at least 1, or None for an infinite horizon, "
+                f"found {show(horizon)}; give the number of steps of an episode."
+            )
+        if horizon > LONGEST_HORIZON:
+            raise ModelError(
+                f"horizon: expected at most {LONGEST_HORIZON} steps, found {show(horizon)}; use "
+                "None (an infinite horizon) with a discount below 1."
+            )
+    number = as_number(discount, "discount", "1 means none")
+    if not 0 < number <= 1:
         raise ModelError(
-            f"horizon: expected a whole number of at least 1, or None for an infinite horizon, "
-            f"found {horizon!r}; give the number of steps of an episode."
+            f"discount: expected a number above 0 and at most 1, found {show(discount)}; 1 means "
+            "none."
         )
-    if not is_number(discount):
-        raise ModelError(f"discount: expected a number, found {discount!r}; 1 means none.")
-    if not 0 < discount <= 1:
-        raise ModelError(
-            f"discount: expected a number above 0 and at most 1, found {discount}; 1 means none."
-        )
-    if horizon is None and discount >= 1:
+    if horizon is None and number >= 1:
         raise ModelError(
             "horizon is None (infinite) and discount is 1: values would be infinite; give a "
             "horizon, or a discount below 1."

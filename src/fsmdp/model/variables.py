@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TypeGuard
 
 from fsmdp.errors import ModelError
+from fsmdp.model.checks import as_items, as_name, as_tuple, is_whole, show, show_names
 
 Scope = tuple[int, ...]
 """Sorted positions of variables in the model's variable order."""
@@ -24,32 +23,45 @@ class Variable:
     size: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ModelError(
-                f"variable {self.name!r}: a name is a non-empty string, found {self.name!r}; "
-                "name the variable."
-            )
+        where = f"variable {show(self.name)}"
+        object.__setattr__(self, "name", as_name(self.name, where))
         if not is_whole(self.size) or self.size < 1:
             raise ModelError(
-                f"variable {self.name!r}: size must be a whole number of at least 1, "
-                f"found {self.size!r}; 2 makes it binary."
+                f"{where}: size must be a whole number of at least 1, found {show(self.size)}; "
+                "2 makes it binary."
             )
         if self.size > LARGEST_VARIABLE:
             raise ModelError(
-                f"variable {self.name!r}: size {self.size} is above the limit "
-                f"{LARGEST_VARIABLE}; split it into several variables."
+                f"{where}: size {show(self.size)} is above the limit {LARGEST_VARIABLE}; split it "
+                "into several variables."
             )
         object.__setattr__(self, "size", int(self.size))
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether something is an integer, numpy's included; truth values are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def as_variables(value: object, where: str) -> tuple[Variable, ...]:
+    """Variables in order, no name twice."""
+    variables = as_tuple(value, Variable, where, "give [Variable(name, size), ...]")
+    positions_by_name(variables)
+    return variables
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether something is a real number, numpy's included; truth values are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def as_names(value: object, where: str) -> tuple[str, ...]:
+    """Names of variables in order; a Variable stands for its name, a single one for a list."""
+    if isinstance(value, str | Variable):
+        value = (value,)
+    names = as_items(value, where, "a list of names", "give them in a fixed order, as a list")
+    return tuple(_as_variable_name(name, where) for name in names)
+
+
+def _as_variable_name(name: object, where: str) -> str:
+    if isinstance(name, Variable):
+        return name.name
+    if is_whole(name):
+        raise ModelError(
+            f"{where}: expected the name of a variable, found the number {show(name)}; write its "
+            "name (positions stand only in the scope of a Table or of a Basis)."
+        )
+    return as_name(name, where)
 
 
 def positions_by_name(variables: Sequence[Variable]) -> dict[str, int]:
@@ -58,8 +70,8 @@ def positions_by_name(variables: Sequence[Variable]) -> dict[str, int]:
     for position, variable in enumerate(variables):
         if variable.name in positions:
             raise ModelError(
-                f"variable {variable.name!r} stands at positions {positions[variable.name]} and "
-                f"{position}; expected each name once, rename one of them."
+                f"variable {show(variable.name)} stands at positions {positions[variable.name]} "
+                f"and {position}; expected each name once, rename one of them."
             )
         positions[variable.name] = position
     return positions
@@ -69,14 +81,12 @@ def find_positions(
     names: Iterable[str | int | Variable], positions: Mapping[str, int], where: str
 ) -> tuple[int, ...]:
     """Positions of the variables named, in the order given; a position stands for itself."""
-    found: list[int] = []
+    found: dict[int, None] = {}
     for name in names:
-        found.append(_find_position(name, positions, where))
-    if len(set(found)) != len(found):
-        twice = next(
-            name for name in names if found.count(_find_position(name, positions, where)) > 1
-        )
-        raise ModelError(f"{where}: {_text(twice)} is listed twice; list each variable once.")
+        position = _find_position(name, positions, where)
+        if position in found:
+            raise ModelError(f"{where}: {_text(name)} is listed twice; list each variable once.")
+        found[position] = None
     return tuple(found)
 
 
@@ -88,28 +98,32 @@ def _find_position(name: str | int | Variable, positions: Mapping[str, int], whe
             return positions[name]
     elif is_whole(name) and 0 <= name < len(positions):
         return int(name)
-    known = ", ".join(list(positions)[:8]) + (", ..." if len(positions) > 8 else "")
-    raise ModelError(f"{where}: unknown variable {_text(name)}; expected one of {known or 'none'}.")
+    raise ModelError(
+        f"{where}: unknown variable {_text(name)}; expected one of {show_names(positions)}."
+    )
 
 
 def _text(name: str | int | Variable) -> str:
-    return repr(name.name if isinstance(name, Variable) else name)
+    return show(name.name if isinstance(name, Variable) else name)
 
 
 def check_state(state: Sequence[int], variables: Sequence[Variable]) -> tuple[int, ...]:
     """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
-    if len(state) != len(variables):
+    values = as_items(
+        state, "state", f"{len(variables)} values, one per variable", "give them in variable order"
+    )
+    if len(values) != len(variables):
         raise ModelError(
             f"state: expected {len(variables)} values, one per variable, found "
-            f"{len(state)}; give them in variable order."
+            f"{len(values)}; give them in variable order."
         )
-    for variable, value in zip(variables, state, strict=True):
+    for variable, value in zip(variables, values, strict=True):
         if not is_whole(value) or not 0 <= value < variable.size:
             raise ModelError(
-                f"state: {variable.name!r} is {value}, expected a whole number from 0 to "
+                f"state: {show(variable.name)} is {show(value)}, expected a whole number from 0 to "
                 f"{variable.size - 1}."
             )
-    return tuple(int(value) for value in state)
+    return tuple(int(value) for value in values)
 
 
 def table_size(sizes: Iterable[int]) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.checks import as_whole, show
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import given_action
 from fsmdp.simulation.simulate import new_record, simulate
@@ -29,9 +30,9 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, model: FactoredMDP, render_mode: str | None = None) -> None:
-        if render_mode not in (None, "ansi"):
-            raise ModelError(f"render_mode {render_mode!r}: expected 'ansi' (text) or None.")
-        self.model = model
+        if render_mode is not None and not (isinstance(render_mode, str) and render_mode == "ansi"):
+            raise ModelError(f"render_mode {show(render_mode)}: expected 'ansi' (text) or None.")
+        self.model = check_model(model, "FactoredEnv")
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
         self.action_space = gymnasium.spaces.Discrete(len(model.actions))
@@ -47,13 +48,12 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode; step 1 comes next."""
-        super().reset(seed=seed)
-        unknown = set(options or {}) - {"state"}
-        if unknown:
-            raise ModelError(f"reset: unknown option {sorted(unknown)[0]!r}; expected 'state'.")
+        # Everything is checked before anything changes.
+        state = self._given_state(options)
+        super().reset(seed=None if seed is None else as_whole(seed, "seed", 0))
         self._simulate(restart=True, steps=0)
-        if options and "state" in options:
-            self._values[: len(self.model.sizes)] = self.model.check_state(options["state"])
+        if state is not None:
+            self._values[: len(state)] = state
         self._step = 1
         self._last = "start"
         return self._observation(), {"step": self._step}
@@ -89,8 +89,26 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
             f"{variable.name}={value}"
             for variable, value in zip(self.model.variables, self._observation(), strict=True)
         )
-        of = f"/{self.model.horizon}" if self.model.horizon else ""
+        if self._step is None:
+            return "not begun: call reset()"
+        horizon = self.model.horizon
+        if horizon is not None and self._step > horizon:
+            return f"end after {horizon} steps ({self._last}): {shown}"
+        of = f"/{horizon}" if horizon else ""
         return f"step {self._step}{of} ({self._last}): {shown}"
+
+    def _given_state(self, options: Mapping[str, Any] | None) -> tuple[int, ...] | None:
+        if options is None:
+            return None
+        if not isinstance(options, Mapping):
+            raise ModelError(
+                f"reset: expected options as a dictionary, found {show(options)}; give "
+                '{"state": [...]} or nothing.'
+            )
+        for name in options:
+            if name != "state":
+                raise ModelError(f"reset: unknown option {show(name)}; expected 'state'.")
+        return self.model.check_state(options["state"]) if options else None
 
     def _observation(self) -> Observation:
         return self._values[: len(self.model.sizes)].copy()
@@ -103,6 +121,4 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
 
 def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:
     """A Gymnasium environment that simulates the model."""
-    if not isinstance(model, FactoredMDP):
-        raise ModelError(f"make_env: expected a FactoredMDP, found {type(model).__name__}.")
-    return FactoredEnv(model, render_mode)
+    return FactoredEnv(check_model(model, "make_env"), render_mode)

@@ -10,7 +10,14 @@ from fsmdp.compiled import compiled
 from fsmdp.model.flat import ExactSolution
 from fsmdp.model.lookup import Integers, Lookup, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.policies import RANDOM, Policy
+from fsmdp.model.policies import (
+    RANDOM,
+    Policy,
+    check_origin,
+    is_table,
+    policy_table,
+    state_strides,
+)
 from fsmdp.model.tables import Floats
 from fsmdp.planning.greedy import greedy_action
 from fsmdp.planning.plan import Plan
@@ -32,12 +39,20 @@ class CompiledPolicy(NamedTuple):
 
 
 def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
-    """The policy as arrays, or None when only Python can follow it."""
+    """The policy as arrays, or None when only Python can follow it.
+
+    Compiled code reads arrays without looking at their ends, so all that it is given is checked.
+    """
     nothing = np.zeros(len(model.variables), dtype=np.int64)
+    if is_table(policy):
+        table = policy_table(model, policy)
+        return _policy(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, ExactSolution):
-        strides = np.cumprod([1, *reversed(model.sizes[1:])])[::-1].astype(np.int64)
-        return _policy(BY_TABLE, np.ascontiguousarray(strides), policy.actions)
+        check_origin(model, policy)
+        table = policy_table(model, policy.actions)
+        return _policy(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, Plan):
+        check_origin(model, policy)
         return _policy(GREEDILY, nothing, lookup=policy.lookup, entries=policy.q_entries)
     if isinstance(policy, str) and policy in model.actions:
         always = np.array([[model.action_index(policy)]], dtype=np.int64)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.model.checks import as_whole, plural, show
 from fsmdp.model.lookup import Integers
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.policies import Policy, follow
+from fsmdp.model.tables import Rebuilt, read_only
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
 from fsmdp.simulation.policies import compile_policy, given_action
 from fsmdp.simulation.simulate import new_record, simulate
@@ -22,14 +24,19 @@ Progress = Callable[[int, int], None]
 CHUNK_STEPS = 200_000
 PYTHON_STEP = 1000  # one step through Python takes about as long as a thousand compiled ones
 ENDLESS_TAIL = 1e-6
+LONGEST_EPISODE = 10**6
+MOST_EPISODES = 10**9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Runs:
+class Runs(Rebuilt):
     """Returns of independent episodes."""
 
     returns: Floats  # (episodes,)
     steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "returns", read_only(self.returns))
 
     @property
     def mean(self) -> float:
@@ -44,7 +51,8 @@ class Runs:
         return float(self.returns.std(ddof=1) / math.sqrt(len(self.returns)))
 
     def __repr__(self) -> str:
-        return f"Runs({self.mean:.6g} ± {self.standard_error:.2g}, {len(self.returns)} episodes)"
+        episodes = plural(len(self.returns), "episode")
+        return f"Runs({self.mean:.6g} ± {self.standard_error:.2g}, {episodes})"
 
 
 def rollout(
@@ -57,24 +65,31 @@ def rollout(
 ) -> Runs:
     """Returns of episodes that follow a policy from the initial distribution.
 
+    A policy is a plan or an exact solution of this model, a function (state, step) -> action (by
+    name or position), the name of an action to repeat, "random", or a table: an integer array of
+    positions of actions, of shape (n_states,) or (horizon, n_states) or with one axis per
+    variable. A model with an action called "random" repeats that action.
+
     An episode lasts `steps`, by default the horizon; with an infinite horizon, until what is left
-    counts for less than a millionth of a whole return. The same seed gives the same episodes,
-    whether a policy is followed by compiled code or through Python.
+    counts for less than a millionth of a whole return (a discount so near 1 that this takes more
+    than 10^6 steps needs `steps`). The same seed gives the same episodes, whether a policy is
+    followed by compiled code or through Python.
     """
-    if episodes < 1:
-        raise ModelError(f"episodes: expected at least 1, found {episodes}.")
-    if steps is None:
-        steps = model.horizon or math.ceil(math.log(ENDLESS_TAIL) / math.log(model.discount))
-    elif steps < 1 or (model.horizon is not None and steps > model.horizon):
+    check_model(model, "rollout")
+    episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
+    steps = _steps(model, steps)
+    if not isinstance(seed, np.random.Generator):
+        seed = as_whole(seed, "seed", 0)
+    if progress is not None and not callable(progress):
         raise ModelError(
-            f"steps: expected 1 to {model.horizon or 'any number'} (the horizon), found {steps}."
+            f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
         )
     rng = np.random.default_rng(seed)
+    act = follow(model, policy)
     compiled, arrays, discount = compile_model(model), compile_policy(model, policy), model.discount
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     unrecorded = new_record(compiled, 0, 0)
     returns = np.zeros(episodes)
-    act = follow(model, policy)
     cost_of_step = PYTHON_STEP if arrays is None else max(1, len(model.variables) // 100)
     chunk = max(1, CHUNK_STEPS // (steps * cost_of_step))
     for first in range(0, episodes, chunk):
@@ -86,6 +101,20 @@ def rollout(
         if progress is not None:
             progress(min(first + chunk, episodes), episodes)
     return Runs(returns, steps)
+
+
+def _steps(model: FactoredMDP, steps: int | None) -> int:
+    if steps is not None:
+        return as_whole(steps, "steps", 1, model.horizon)
+    if model.horizon is not None:
+        return model.horizon
+    needed = math.ceil(math.log(ENDLESS_TAIL) / math.log(model.discount))
+    if needed > LONGEST_EPISODE:
+        raise ModelError(
+            f"steps: with discount {model.discount!r} an episode would last {needed} steps until "
+            f"what is left counts for nothing, expected at most {LONGEST_EPISODE}; give steps=."
+        )
+    return needed
 
 
 def _run_in_python(

@@ -1,0 +1,120 @@
+"""Whatever is given to whatever is public, it works or says what is wrong, and says it briefly."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fsmdp import (
+    ANY,
+    Basis,
+    Case,
+    Conditional,
+    FactoredMDP,
+    FsmdpError,
+    Reward,
+    Structure,
+    Table,
+    Variable,
+    domains,
+    evaluate_exactly,
+    load,
+    make_env,
+    rollout,
+    solve_exactly,
+)
+
+X = Variable("x", 2)
+RING = domains.sysadmin(3)
+EXACT = solve_exactly(RING)
+SINGLES = Basis.singles(RING)
+STATE = [0, 0, 0]
+
+JUNK = [
+    *(None, True, -1, 0, 2.5, math.nan, math.inf, 1j, 10**400, 10**5000, np.float32(1)),
+    *("", "x", "ab", "\ud800", b"x", [], {}, set(), {"x"}, {"x": 1}, [None], [[]], [["x"]]),
+    *(X, Variable, Case, [X], [Case(ANY)], Case(ANY, ["x"]), Table("x", [0, 1]), Basis(), ANY),
+    *(RING, EXACT, object(), slice(None), range(3), iter([]), lambda *_: 0),
+    *(np.zeros(3), np.array("x"), np.array(1), np.array([object()]), np.ma.masked_array([1.0])),
+]
+ENDS = {"horizon": 2, "discount": 1.0}
+CALLS = {
+    "FactoredMDP": (
+        FactoredMDP,
+        {
+            "variables": [X],
+            "actions": ["a"],
+            "conditionals": [Conditional("x", [Case(ANY, [], [0.5, 0.5])])],
+            "rewards": [],
+            "initial": None,
+            "latents": (),
+            **ENDS,
+        },
+    ),
+    "Structure": (
+        Structure.from_parents,
+        {
+            "variables": [X],
+            "actions": ["a"],
+            "parents": {"x": [Case(ANY)]},
+            "rewards": [],
+            "basis": Basis(),
+            **ENDS,
+        },
+    ),
+    "Variable": (Variable, {"name": "x", "size": 2}),
+    "Case": (Case, {"actions": ANY, "parents": (), "table": (), "drawn": ()}),
+    "Conditional": (Conditional, {"children": "x", "cases": []}),
+    "Reward": (Reward, {"name": "x", "cases": [], "low": 0, "high": 1, "sigma": 0}),
+    "Table": (Table, {"scope": ["x"], "values": [0, 1]}),
+    "Table.value": (SINGLES.tables[1].value, {"state": STATE}),
+    "Basis": (Basis, {"tables": ()}),
+    "Basis.singles": (Basis.singles, {"model": RING}),
+    "Basis.pairs": (Basis.pairs, {"model": RING}),
+    "Basis.blocks": (Basis.blocks, {"model": RING, "scopes": []}),
+    "Basis.evaluate": (SINGLES.evaluate, {"state": STATE}),
+    "marginals": (RING.marginals, {"basis": SINGLES}),
+    "structure": (RING.structure, {"basis": SINGLES}),
+    "parents": (RING.parents, {"variable": 0}),
+    "mean_reward": (RING.mean_reward, {"state": STATE, "action": 0}),
+    "solve_exactly": (solve_exactly, {"model": RING, "limit": 10**6}),
+    "evaluate_exactly": (evaluate_exactly, {"model": RING, "policy": "wait", "limit": 10**6}),
+    "ExactSolution.value": (EXACT.value, {"state": STATE, "step": 1}),
+    "ExactSolution.action": (EXACT.action, {"state": STATE, "step": 1}),
+    "rollout": (rollout, {"model": RING, "policy": "wait", "episodes": 2, "seed": 0, "steps": 1}),
+    "make_env": (make_env, {"model": RING, "render_mode": None}),
+    "reset": (make_env(RING).reset, {"seed": 1, "options": None}),
+    "load": (load, {"path": "there-is-no-such-file"}),
+    "sysadmin": (domains.sysadmin, {"machines": 3, "topology": "ring", **ENDS}),
+    "influence": (
+        domains.influence,
+        {"nodes": 4, "campaigns": 1, "listening": 0.1, "seed": 0, "neighbours": None, **ENDS},
+    ),
+    "gridworld": (domains.gridworld, {"rows": 2, "columns": 2, "drift": 0.5, **ENDS}),
+    "exogenous_block": (domains.exogenous_block, {"factors": 1, "shock": 0.1, "seed": 0, **ENDS}),
+    "exogenous_basis": (domains.exogenous_basis, {"model": RING}),
+    "proposition_one": (domains.proposition_one, {"bits": 2, "seed": 0, **ENDS}),
+    "random_model": (
+        domains.random_model,
+        {
+            "seed": 0,
+            "variables": 2,
+            "largest_size": 2,
+            "largest_parents": 1,
+            "blocks": True,
+            **ENDS,
+        },
+    ),
+    "build_domain": (domains.build_domain, {"text": "sysadmin"}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_junk_is_accepted_or_refused_with_a_short_message(name):
+    call, arguments = CALLS[name]
+    for argument in arguments:
+        for junk in JUNK:
+            try:
+                call(**(arguments | {argument: junk}))
+            except FsmdpError as error:
+                assert 10 < len(str(error)) < 500  # noqa: PT017
