@@ -302,7 +302,7 @@ class TestCases:
     def test_common_groups_are_the_coarsest(self):
         first = Cases(("a", "b"), {1: 1, 2: 1})
         second = Cases(("c", "d"), {2: 1, 3: 1})
-        together = common_groups([first, second])
+        together = common_groups([first, second], 5)
         assert [together.at(action) for action in range(5)] == [
             ("a", "c"),
             ("b", "c"),
@@ -310,6 +310,13 @@ class TestCases:
             ("a", "d"),
             ("a", "c"),
         ]
+
+    def test_no_group_is_without_actions(self):
+        first = Cases(("a", "b"), {0: 1, 1: 1})
+        second = Cases(("c", "d"), {2: 1})
+        together = common_groups([first, second], 3)
+        assert set(together.groups) == {("b", "c"), ("a", "d")}
+        assert [together.at(action) for action in range(3)] == [("b", "c"), ("b", "c"), ("a", "d")]
 
     def test_merging_keeps_the_item_of_every_action(self):
         cases = Cases((1.0, 2.0, 1.0), {4: 1, 5: 2})

@@ -110,6 +110,48 @@ def test_a_plan_with_a_part_missing_is_refused(tmp_path):
         fsmdp.load_plan(path)
 
 
+CORRUPTIONS = {
+    "a table beyond the last": ("lookup_defaults", lambda a: a + 10**6),
+    "a slot that is no variable": ("lookup_input_slot", lambda a: a + 99),
+    "a negative stride": ("lookup_input_stride", lambda a: -a),
+    "a stride too long": ("lookup_input_stride", lambda a: 10 * a + 7),
+    "starts that fall": ("lookup_offset", lambda a: a[::-1].copy()),
+    "an action too few": ("lookup_exception_start", lambda a: a[:-1]),
+    "exceptions too few": ("lookup_exception_item", lambda a: a[:-1]),
+    "other integers": ("lookup_offset", lambda a: a.astype(np.int32)),
+    "entries too few": ("q_entries", lambda a: a[:, :-1]),
+    "weights that are no numbers": ("weights", lambda a: a * np.nan),
+    "weights of another basis": ("bound_weights", lambda a: a[:, :-1]),
+    "functions too few": ("functions", lambda a: a[:-1]),
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_a_corrupted_plan_never_reaches_compiled_code(corruption, tmp_path):
+    name, change = CORRUPTIONS[corruption]
+    path = tmp_path / "plan.npz"
+    fsmdp.plan(small("joint"), method="joint").save(path)
+    with np.load(path) as stored:
+        parts = {part: stored[part] for part in stored.files}
+    np.savez(path, **(parts | {name: change(parts[name])}))
+    with pytest.raises(ModelError, match="missing or wrong"):
+        fsmdp.load_plan(path)
+
+
+def test_a_plan_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "plan.npz"
+    fsmdp.plan(small("joint"), method="joint").save(path)
+    monkeypatch.setattr("fsmdp.planning.files.LARGEST_FILE", path.stat().st_size + 1)
+    with pytest.raises(ModelError, match="unpacks to"):
+        fsmdp.load_plan(path)
+
+
+def test_a_plan_is_for_its_own_model_only():
+    plan = fsmdp.plan(domains.sysadmin(3), method="joint")
+    with pytest.raises(fsmdp.PolicyError):
+        fsmdp.rollout(domains.sysadmin(4), plan, 1)
+
+
 def test_missing_and_unwritable_plan_files_say_so(tmp_path):
     with pytest.raises(ModelError, match="cannot read"):
         fsmdp.load_plan(tmp_path / "none.npz")

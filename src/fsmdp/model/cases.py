@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -131,16 +132,19 @@ class Cases(Generic[Item]):
         return len(self.groups)
 
 
-def common_groups(parts: Sequence[Cases[Item]]) -> Cases[tuple[Item, ...]]:
+def common_groups(parts: Sequence[Cases[Item]], n_actions: int) -> Cases[tuple[Item, ...]]:
     """The coarsest groups on which each of several Cases is constant, with their items.
 
     Cost: the number of exceptions, not of actions.
     """
-    distinct: dict[tuple[int, ...], int] = {(0,) * len(parts): 0}
-    exceptions = {}
-    for action in sorted({action for part in parts for action in part.exceptions}):
-        combination = tuple(part.group(action) for part in parts)
-        exceptions[action] = distinct.setdefault(combination, len(distinct))
+    listed = sorted({action for part in parts for action in part.exceptions})
+    combinations = {action: tuple(part.group(action) for part in parts) for action in listed}
+    # Where every action is an exception to some part, none is left for the default.
+    default = (0,) * len(parts)
+    if len(listed) == n_actions:
+        default = Counter(combinations.values()).most_common(1)[0][0]
+    distinct = {default: 0}
+    exceptions = {a: distinct.setdefault(c, len(distinct)) for a, c in combinations.items()}
     return Cases(
         tuple(
             tuple(part.groups[group] for part, group in zip(parts, combination, strict=True))

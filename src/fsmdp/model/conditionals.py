@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import SupportsInt
 
@@ -79,6 +79,7 @@ class Dynamics:
     mechanisms: tuple[Mechanism, ...]
     drawn_sizes: tuple[int, ...]  # next values, then latents
     drawn_by: tuple[int, ...]  # mechanism that draws each of them
+    n_actions: int
 
     def ancestry(self, scope: Scope) -> Cases[Ancestry]:
         """What has to be drawn to know the next values of a scope, by action group.
@@ -88,35 +89,30 @@ class Dynamics:
         """
         if not scope:
             return Cases((Ancestry((), (), ()),))
-        possible = sorted(self._reachable(scope))
+        possible = self._closure(
+            scope, lambda index: [d for k in self.mechanisms[index].cases for d in k.drawn]
+        )
         together = common_groups(
-            [self.mechanisms[index].cases.map_with_group() for index in possible]
+            [self.mechanisms[index].cases.map_with_group() for index in possible], self.n_actions
         )
         chosen = together.map(lambda items: dict(zip(possible, items, strict=True)))
         return chosen.map(lambda kernels: self._needed(scope, kernels)).merge_equal(
             lambda ancestry: (ancestry.mechanisms, ancestry.groups)
         )
 
-    def _reachable(self, scope: Scope) -> set[int]:
+    def _closure(self, scope: Scope, drawn_of: Callable[[int], Sequence[int]]) -> tuple[int, ...]:
+        """Mechanisms that draw the scope, what those look at, and so on; in drawing order."""
         seen: set[int] = set()
         waiting = [self.drawn_by[position] for position in scope]
         while waiting:
             index = waiting.pop()
             if index not in seen:
                 seen.add(index)
-                kernels = self.mechanisms[index].cases
-                waiting += [self.drawn_by[d] for kernel in kernels for d in kernel.drawn]
-        return seen
+                waiting += [self.drawn_by[drawn] for drawn in drawn_of(index)]
+        return tuple(sorted(seen))
 
     def _needed(self, scope: Scope, kernels: Mapping[int, tuple[int, Kernel]]) -> Ancestry:
-        seen: set[int] = set()
-        waiting = [self.drawn_by[position] for position in scope]
-        while waiting:
-            index = waiting.pop()
-            if index not in seen:
-                seen.add(index)
-                waiting += [self.drawn_by[drawn] for drawn in kernels[index][1].drawn]
-        order = tuple(sorted(seen))
+        order = self._closure(scope, lambda index: kernels[index][1].drawn)
         return Ancestry(
             order,
             tuple(kernels[index][1] for index in order),
@@ -168,6 +164,7 @@ def resolve_dynamics(
         tuple(mechanisms),
         tuple(variable.size for variable in everything),
         tuple(drawn_by[position] for position in range(len(everything))),
+        len(action_positions),
     )
 
 

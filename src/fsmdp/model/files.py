@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -28,6 +25,7 @@ from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.disk import read_file, write_file
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON
@@ -156,19 +154,8 @@ def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
 
     The file appears whole or not at all.
     """
-    target = _as_path(path, "write")
     text = json.dumps(to_dict(check_model(model, "save")), separators=(",", ":")) + "\n"
-    part = None
-    try:
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None
-    finally:
-        if part is not None:
-            with suppress(OSError, ValueError):
-                part.unlink()
+    write_file(path, text.encode())
 
 
 def load(path: str | os.PathLike[str]) -> FactoredMDP:
@@ -176,45 +163,11 @@ def load(path: str | os.PathLike[str]) -> FactoredMDP:
 
     Cost: the size of the file. Sizes that only claim to be large allocate nothing.
     """
-    source = _as_path(path, "read")
-    try:
-        content = _read_bytes(source)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"cannot read {show(str(source))}: {_reason(error)}.") from None
+    content = read_file(path, LARGEST_FILE)
     try:
         return from_bytes(content)
     except ModelError as error:
-        raise ModelError(f"{source}: {error}") from None
-
-
-def _as_path(path: object, doing: str) -> Path:
-    try:
-        return Path(path)  # type: ignore[arg-type]
-    except TypeError:
-        raise ModelError(
-            f"cannot {doing} {show(path)}: expected the path of a file, found a "
-            f"{type(path).__name__}; give a string or a Path."
-        ) from None
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return clip(getattr(error, "strerror", None) or str(error))
-
-
-def _read_bytes(source: Path) -> bytes:
-    """The bytes of a regular file; a pipe or a device, which may have no end, is not waited for."""
-
-    def open_at_once(name: str, flags: int) -> int:
-        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-    with open(source, "rb", opener=open_at_once) as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it is a pipe or a device, expected a regular file; copy it to one")
-        content = b"" if facts.st_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
-        if max(facts.st_size, len(content)) > LARGEST_FILE:
-            raise ValueError(f"it has {facts.st_size} bytes, expected at most {LARGEST_FILE}")
-        return content
+        raise ModelError(f"{path}: {error}") from None
 
 
 def schema() -> dict[str, Any]:

@@ -76,6 +76,37 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
     )
 
 
+def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int) -> None:
+    """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
+    if any(part.dtype != np.int64 or part.ndim != 1 for part in lookup):
+        raise ValueError("look-up: expected vectors of 64-bit integers")
+    n_tables = len(lookup.offset) - 1
+    if len(lookup.exception_start) != n_actions + 1 or len(lookup.input_start) != n_tables + 1:
+        raise ValueError("look-up: expected a start for each action and each table")
+    for starts, parts in (
+        (lookup.exception_start, (lookup.exception_item, lookup.exception_table)),
+        (lookup.input_start, (lookup.input_slot, lookup.input_stride)),
+        (lookup.offset, ()),
+    ):
+        if starts[0] != 0 or (np.diff(starts) < 0).any():
+            raise ValueError("look-up: expected starts that do not fall")
+        if any(len(part) != starts[-1] for part in parts):
+            raise ValueError("look-up: expected as many entries as the starts say")
+    for part, below in (
+        (lookup.defaults, n_tables),
+        (lookup.exception_table, n_tables),
+        (lookup.exception_item, len(lookup.defaults)),
+        (lookup.input_slot, len(sizes)),
+    ):
+        if len(part) and not 0 <= part.min() <= part.max() < below:
+            raise ValueError("look-up: expected positions of what is there")
+    furthest = np.array(sizes, dtype=np.int64)[lookup.input_slot] - 1
+    reach = np.concatenate([[0], np.cumsum(furthest * lookup.input_stride)])
+    last = np.diff(reach[lookup.input_start])
+    if (lookup.input_stride < 0).any() or (last >= np.diff(lookup.offset)).any():
+        raise ValueError("look-up: expected tables that end where the next begins")
+
+
 @compiled(inline="always")
 def locate(lookup: Lookup, table: int, values: Integers) -> int:
     """Where a table's row for these slot values begins."""

@@ -105,7 +105,7 @@ class Structure:
             ),
             bound,
             tuple(
-                common_groups([by_variable[position] for position in scope]).map(_union)
+                common_groups([by_variable[p] for p in scope], len(actions)).map(_union)
                 for scope in bound.scopes
             ),
         )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Lookup
+from fsmdp.model.checks import clip
+from fsmdp.model.disk import read_file, write_file
+from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.tables import bound_table
 from fsmdp.model.variables import Variable, table_size
 from fsmdp.planning.certificate import Certificate, Witness
@@ -22,12 +24,11 @@ from fsmdp.planning.plan import Effort, Plan
 
 FORMAT = "fsmdp-plan"
 VERSION = 1
+LARGEST_FILE = 2**30
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write a plan; the file appears whole or not at all."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     certificate, witness = plan.certificate, plan.certificate.witness
     about = {
         "format": FORMAT,
@@ -60,36 +61,39 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "lifts": certificate.lifts,
     }
     arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
-    try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        part.replace(target)
-    except OSError as error:
-        raise ModelError(f"cannot write {target}: {error.strerror}.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_file(path, content.getvalue())
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan written by `save_plan`; anything else is a ModelError."""
-    source = Path(path)
+    content = read_file(path, LARGEST_FILE)
     try:
-        with np.load(source, allow_pickle=False) as stored:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+        if unpacked > LARGEST_FILE:
+            raise ValueError(f"it unpacks to {unpacked} bytes, expected at most {LARGEST_FILE}")
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         about = json.loads(arrays["about"].tobytes())
-    except OSError as error:
-        raise ModelError(f"cannot read {source}: {error.strerror or error}.") from None
-    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{source} is no plan: {error}; expected a file of save_plan.") from None
+        if not isinstance(about, dict):
+            raise ValueError("its description is no object")
+    except (ValueError, KeyError, EOFError, AttributeError, OSError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"{path} is no plan: {clip(str(error))}; expected a file that Plan.save wrote."
+        ) from None
     if about.get("format") != FORMAT or about.get("version") != VERSION:
         raise ModelError(
-            f"{source}: expected {FORMAT} version {VERSION}, found {about.get('format')} version "
+            f"{path}: expected {FORMAT} version {VERSION}, found {about.get('format')} version "
             f"{about.get('version')}; plan again with this release."
         )
     try:
-        return _from_parts(about, arrays)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise ModelError(f"{source}: a part is missing or wrong ({error}); plan again.") from None
+        return _checked(_from_parts(about, arrays))
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ModelError(
+            f"{path}: a part is missing or wrong ({clip(str(error))}); plan again."
+        ) from None
 
 
 def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
@@ -124,6 +128,24 @@ def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
         lookup=Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields)),
         q_entries=arrays["q_entries"],
     )
+
+
+def _checked(plan: Plan) -> Plan:
+    """Refuse numbers that compiled code would follow out of its arrays."""
+    n_steps = plan.horizon or 1
+    shape = (n_steps + (plan.horizon is not None), len(plan.basis))
+    for name, array, expected in (
+        ("weights", plan.weights, shape),
+        ("bound_weights", plan.bound_weights, shape),
+        ("q_entries", plan.q_entries, (n_steps, int(plan.lookup.offset[-1]))),
+        ("violations", plan.certificate.violations, (n_steps,)),
+        ("lifts", plan.certificate.lifts, (n_steps,)),
+    ):
+        if array.shape != expected or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise ValueError(f"{name}: expected finite numbers of shape {expected}")
+    sizes = [variable.size for variable in plan.variables]
+    check_lookup(plan.lookup, sizes, len(plan.actions))
+    return plan
 
 
 def _basis(scopes: Any, functions: Any, variables: tuple[Variable, ...]) -> Basis:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsmdp.errors import ModelError, PlanningError
+from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
+from fsmdp.model.checks import as_step
 from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
@@ -126,9 +127,8 @@ class Plan:
         return self
 
     def _row(self, step: int) -> int:
-        if step < 1 or (self.horizon is not None and step > self.horizon):
-            raise ModelError(f"step {step}: expected 1 to {self.horizon or 'any number'}.")
-        return 0 if self.horizon is None else step - 1
+        row = as_step(step, self.horizon) - 1
+        return 0 if self.horizon is None else row
 
     def __repr__(self) -> str:
         total = sum(self.seconds.values())

@@ -1,0 +1,66 @@
+"""Files on disk: written whole or not at all, read within limits."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from fsmdp.errors import ModelError
+from fsmdp.model.checks import clip, show
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that appears whole or not at all; a ModelError if it cannot be written."""
+    target = _as_path(path, "write")
+    part = None
+    try:
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        part.write_bytes(content)
+        part.replace(target)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None
+    finally:
+        if part is not None:
+            with suppress(OSError, ValueError):
+                part.unlink()
+
+
+def read_file(path: str | os.PathLike[str], largest: int) -> bytes:
+    """The bytes of a regular file of at most so many; a ModelError if it cannot be read."""
+    source = _as_path(path, "read")
+    try:
+        return _read_bytes(source, largest)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot read {show(str(source))}: {_reason(error)}.") from None
+
+
+def _as_path(path: object, doing: str) -> Path:
+    try:
+        return Path(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(
+            f"cannot {doing} {show(path)}: expected the path of a file, found a "
+            f"{type(path).__name__}; give a string or a Path."
+        ) from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return clip(getattr(error, "strerror", None) or str(error))
+
+
+def _read_bytes(source: Path, largest: int) -> bytes:
+    """The bytes of a regular file; a pipe or a device, which may have no end, is not waited for."""
+
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with open(source, "rb", opener=open_at_once) as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is a pipe or a device, expected a regular file; copy it to one")
+        content = b"" if facts.st_size > largest else file.read(largest + 1)
+        if max(facts.st_size, len(content)) > largest:
+            raise ValueError(f"it has {facts.st_size} bytes, expected at most {largest}")
+        return content
