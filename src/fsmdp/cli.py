@@ -130,6 +130,7 @@ def plan_command(
 
     began = time.perf_counter()
     model = read_model(model_text)
+    _check_output(output)
     options: dict[str, Any] = {} if time_limit is None else {"time_limit": time_limit}
     with _working("planning", quiet or as_json) as tell:
         found = plan(model, read_basis(model, basis), method, weights, **options)
@@ -162,6 +163,18 @@ def plan_command(
         print(json.dumps(facts))
     else:
         _show_plan(model, facts, output)
+
+
+def _check_output(path: str | None) -> None:
+    """Refuse, before hours of work, a path that cannot be written in the end."""
+    from pathlib import Path
+
+    from fsmdp.errors import ModelError
+
+    if path is None:
+        return
+    if not Path(path).parent.is_dir() or Path(path).is_dir():
+        raise ModelError(f"cannot write {path!r}: expected a file in a folder that exists.")
 
 
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
@@ -251,4 +264,5 @@ def main() -> None:
         print(f"fsmdp: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, SizeError) else 2)
     except KeyboardInterrupt:
+        print("fsmdp: interrupted", file=sys.stderr)
         sys.exit(130)

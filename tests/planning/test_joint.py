@@ -49,7 +49,7 @@ def test_means_under_a_distribution_for_each_variable(problem, seed):
 @pytest.mark.parametrize("weights", ["final", [1.0], [1.0, np.nan]])
 def test_weights_of_states_that_make_no_sense_are_refused(weights):
     model = random_model(0, variables=1, largest_size=2)
-    with pytest.raises(ModelError, match="weights: expected"):
+    with pytest.raises(ModelError, match="weights"):
         state_means(weights, Basis.singles(model), model)
 
 
@@ -162,12 +162,12 @@ def test_weights_read_from_columns_satisfy_the_rows(problem):
     assert problem.numbers.excesses(found.weights).max() <= 1e-6
 
 
-def test_an_objective_that_is_no_distribution_is_refused():
+def test_an_objective_that_is_no_distribution_has_no_minimum():
     model = random_model(3, variables=2, horizon=2)
     problem = known_problem(model, Basis.singles(model))
     means = -problem.numbers.means("uniform")
-    with pytest.raises(PlanningError, match="distribution"):
-        solve_joint(problem.network, problem.intervals, means)
+    found = solve_joint(problem.network, problem.intervals, means)
+    assert found.status is Status.UNBOUNDED
 
 
 def test_a_norm_too_small_by_a_hair_is_refused_too():

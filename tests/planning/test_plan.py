@@ -224,7 +224,11 @@ MISTAKES = {
     "unknown method": ({"method": "magic"}, ModelError, "expected one of auto, stagewise, joint"),
     "unknown option": ({"speed": 3}, ModelError, "has no option 'speed'; expected"),
     "unknown weights": ({"weights": "equal"}, ModelError, "expected 'initial', 'uniform'"),
-    "weights of wrong length": ({"weights": np.ones(3)}, ModelError, "vector of 5 finite means"),
+    "weights of wrong length": (
+        {"weights": np.ones(3)},
+        ModelError,
+        "vector of 5 means that begins with 1",
+    ),
     "bad order": ({"elimination_order": [0, 1]}, ModelError, "elimination_order"),
     "unknown name in order": ({"elimination_order": ["x"]}, ModelError, "unknown variable 'x'"),
     "unknown solver": ({"method": "stagewise", "solver": "glpk"}, ModelError, "'simplex'"),
@@ -235,10 +239,19 @@ MISTAKES = {
         "w_norm=10.0001 is enough",
     ),
     "no minimum": (
-        {"method": "joint", "weights": -np.ones(5)},
+        {"method": "joint", "weights": np.array([1.0, -50.0, 0.0, 0.0, 0.0])},
         PlanningError,
-        "must be a distribution",
+        "no distribution over states has the means",
     ),
+    "no distribution": ({"weights": -np.ones(5)}, ModelError, "begins with 1"),
+    "no limit": ({"limit": 0}, ModelError, "limit"),
+    "time of text": ({"time_limit": "1"}, ModelError, "time_limit is '1', expected a number"),
+    "time before now": ({"time_limit": -1}, ModelError, "time_limit: expected at least 0"),
+    "no tolerance": ({"tolerance": 0}, ModelError, "tolerance: expected more than 0"),
+    "no rounds": ({"method": "cutting-planes", "max_rounds": 0}, ModelError, "max_rounds"),
+    "norm of nothing": ({"method": "joint", "w_norm": float("nan")}, ModelError, "w_norm"),
+    "order of no kind": ({"elimination_order": 3}, ModelError, "elimination_order"),
+    "method of no kind": ({"method": []}, ModelError, "expected one of auto"),
 }
 
 
@@ -264,6 +277,77 @@ def test_a_step_outside_the_horizon_is_refused(step):
         plan.value((1, 1, 1), step)
     with pytest.raises(ModelError, match="expected 3 values"):
         plan.action((1, 1), 1)
+
+
+@pytest.mark.parametrize("horizon", [4, None])
+@pytest.mark.parametrize("rewards", ["costs", "nothing", "tiny", "huge"])
+def test_cutting_planes_reach_the_joint_optimum_whatever_the_rewards(horizon, rewards):
+    scale, shift = {"costs": (1, -1), "nothing": (0, 0), "tiny": (1e-9, 0), "huge": (1e9, 0)}[
+        rewards
+    ]
+    ring = domains.sysadmin(4)
+    model = fsmdp.FactoredMDP(
+        ring.variables,
+        ring.actions,
+        ring.conditionals,
+        [
+            fsmdp.Reward(
+                reward.name,
+                [
+                    fsmdp.Case(case.actions, case.parents, scale * (case.table + shift))
+                    for case in reward.cases
+                ],
+                min(0.0, 2.0 * scale * shift),
+                max(1e-3, scale),
+            )
+            for reward in ring.rewards
+        ],
+        horizon,
+        [1] * 4,
+        discount=0.9,
+    )
+    by_cuts = fsmdp.plan(model, method="cutting-planes").require_optimal()
+    by_rows = fsmdp.plan(model, method="joint").require_optimal()
+    assert by_cuts.upper_bound == pytest.approx(by_rows.upper_bound, rel=1e-4, abs=1e-7)
+    assert by_cuts.upper_bound >= fsmdp.solve_exactly(model).start_value - 1e-12
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+@pytest.mark.parametrize("method", ["stagewise", "joint", "cutting-planes"])
+def test_the_size_of_functions_does_not_matter(size, method):
+    model = domains.sysadmin(4, horizon=4)
+    scaled = fsmdp.Basis([fsmdp.Table([i], [0, size]) for i in range(4)])
+    plain = fsmdp.plan(model, method=method, weights="uniform").require_optimal()
+    found = fsmdp.plan(model, scaled, method=method, weights="uniform").require_optimal()
+    assert found.objective == pytest.approx(plain.objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+def test_bounds_hold_in_floating_point_even_where_functions_cancel(offset):
+    model = domains.sysadmin(4, horizon=4)
+    exact = fsmdp.solve_exactly(model)
+    basis = fsmdp.Basis([fsmdp.Table([i], [offset, offset + 1]) for i in range(4)])
+    for method in ("joint", "cutting-planes"):
+        plan = fsmdp.plan(model, basis, method=method)
+        assert plan.upper_bound >= exact.start_value
+        for state in exact.flat.states.tolist():
+            for step in (1, 3):
+                assert plan.value(state, step) >= exact.value(state, step)
+
+
+def test_a_program_of_too_many_rows_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr("fsmdp.planning.rows.LARGEST_PROGRAM", 1000)
+    for method in ("joint", "stagewise"):
+        with pytest.raises(WidthError, match="use method='cutting-planes'"):
+            fsmdp.plan(domains.sysadmin(60), method=method)
+
+
+def test_a_plan_whose_solver_was_wrong_about_the_optimum_is_called_inaccurate():
+    model = domains.random_model(7, 3, 2, None, 1 - 1e-12)
+    plan = fsmdp.plan(model, method="joint")
+    assert plan.upper_bound >= fsmdp.solve_exactly(model).start_value * (1 - 1e-6)
+    if plan.status is fsmdp.Status.OPTIMAL:
+        assert plan.objective == pytest.approx(plan.upper_bound, rel=1e-3)
 
 
 def test_a_cautious_plan_is_labelled_and_made_by_stages_only():

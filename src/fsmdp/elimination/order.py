@@ -161,7 +161,7 @@ def width_error(
         f"eliminating {n_variables} variables needs {what} of {size_text(entries)} entries "
         f"({_memory_text(8 * entries)}){where} (induced width {width}, limit "
         f"{size_text(limit)}); use a smaller basis, pass elimination_order=..., or "
-        "method='cutting-planes'."
+        "allow larger tables with limit=...."
     )
 
 

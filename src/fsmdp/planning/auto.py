@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, replace
 
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.checks import show
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.highs import Status
+from fsmdp.planning.options import check_options
 from fsmdp.planning.plan import Effort, Plan
 from fsmdp.planning.planners import CuttingPlanes, Ellipsoid, Joint, Stagewise
 from fsmdp.planning.problem import Problem, problem_of_model
@@ -26,8 +29,12 @@ class Auto:
     tolerance: float = 1e-6
     time_limit: float | None = None
 
+    def __post_init__(self) -> None:
+        check_options(self, self.__dataclass_fields__)
+
     def solve(self, problem: Problem) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
+        began = time.perf_counter()
         by_rows, by_cuts = seconds_by_rows(problem), seconds_by_cuts(problem)
         bound: Planner = Joint(time_limit=self.time_limit)
         if by_cuts < by_rows:
@@ -41,13 +48,14 @@ class Auto:
         found = bound.solve(problem)
         if isinstance(bound, CuttingPlanes) and problem.network.horizon is not None:
             return _with_choices(found, choice, "policy: the stages of the cutting planes")
+        left = self.time_limit
+        if left is not None:
+            left = max(0.0, left - (time.perf_counter() - began))
         if problem.network.horizon is None:
-            policy = Joint(time_limit=self.time_limit).solve(
-                replace(problem, means=problem.uniform)
-            )
+            policy = replace(bound, time_limit=left).solve(replace(problem, means=problem.uniform))
             reason = "policy: the stationary program that weighs all states alike"
         else:
-            policy = Stagewise(time_limit=self.time_limit).solve(problem)
+            policy = Stagewise(time_limit=left).solve(problem)
             reason = f"policy: {policy.method}, better than that of the joint program"
         log.info(reason)
         return _with_choices(_joined(policy, found), choice, reason)
@@ -77,8 +85,9 @@ def plan(
     (`time_limit`, `tolerance`, `w_norm`, `solver`, `epsilon`) and of elimination (`limit`,
     `elimination_order`, `elimination`).
     """
-    if method not in METHODS:
-        raise ModelError(f"method: expected one of {', '.join(METHODS)}, found {method!r}.")
+    check_model(model, "plan")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ModelError(f"method: expected one of {', '.join(METHODS)}, found {show(method)}.")
     planner_type = METHODS[method]
     of_planner = set(planner_type.__dataclass_fields__)
     of_network = {"limit", "elimination_order", "elimination"}
@@ -88,6 +97,7 @@ def plan(
             f"plan: method {method!r} has no option {sorted(unknown)[0]!r}; expected "
             f"{', '.join(sorted(of_planner | of_network))}."
         )
+    planner = planner_type(**{name: options[name] for name in of_planner & set(options)})  # type: ignore[arg-type]
     problem = problem_of_model(
         model,
         Basis.singles(model) if basis is None else basis,
@@ -95,7 +105,6 @@ def plan(
         **{name: options[name] for name in of_network & set(options)},  # type: ignore[arg-type]
     )
     log.info(problem.network.elimination.why)
-    planner = planner_type(**{name: options[name] for name in of_planner & set(options)})  # type: ignore[arg-type]
     return planner.solve(problem)
 
 

@@ -17,9 +17,10 @@ from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.checks import as_items
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Floats, Table, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 
 OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
@@ -128,7 +129,10 @@ def bellman_network(
     )
     order = None
     if elimination_order is not None:
-        order = find_positions(elimination_order, positions_by_name(variables), "elimination_order")
+        given = as_items(
+            elimination_order, "elimination_order", "a list of variables", "list each once"
+        )
+        order = find_positions(given, positions_by_name(variables), "elimination_order")
 
     def columns(cases: Sequence[Cases[Scope]]) -> NDArray[np.int64]:
         counts = [sum(network.table_size(scope) for scope in one) for one in cases]
@@ -224,10 +228,12 @@ def state_means(weights: Weights, basis: Basis, model: FactoredMDP) -> Floats:
             model.latents,
         )
         return _factored_means(basis, given.initial_distributions())
-    means = np.asarray(weights, dtype=np.float64)
-    if means.shape != (len(basis),) or not np.isfinite(means).all():
+    means = read_only_array(weights, "weights")
+    if means.shape != (len(basis),) or abs(means[0] - 1) > 1e-9:
         raise ModelError(
-            f"weights: expected a vector of {len(basis)} finite means, found shape {means.shape}."
+            f"weights: expected a vector of {len(basis)} means that begins with 1, the mean of "
+            f"the constant, found shape {means.shape}; use 'initial', 'uniform', or a "
+            "distribution for each variable."
         )
     return means
 

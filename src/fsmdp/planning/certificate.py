@@ -8,7 +8,7 @@ import numpy as np
 
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.oracle import excesses
+from fsmdp.planning.oracle import excesses, following_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,16 +50,17 @@ def certify(
     """Certificate of weights (n_steps, n_functions), and the weights lifted to be feasible.
 
     violation_l = max over (s, a) of R + discount * backup_{l+1} - V_l
-    lift_l = violation_l + discount * lift_{l+1}          (finite horizon)
-    lift = violation / (1 - discount)                     (infinite horizon)
+    lift_l = violation_l + rounding_l + discount * lift_{l+1}      (finite horizon)
+    lift = (violation + rounding) / (1 - discount)                 (infinite horizon)
 
     Adding lift_l to V_l makes every inequality hold, so by induction V_l >= V*_l. A negative
-    violation is slack everywhere, and lowers the bound by as much.
+    violation is slack everywhere, and lowers the bound by as much. The rounding of all sums
+    involved is bounded and added, so that the bound holds in floating point too.
     Cost: one max-sum for each step.
     """
     worst = excesses(network, intervals, weights, view)
     violations = np.array([maximum.value for maximum in worst])
-    lifts = lifts_of(network, violations)
+    lifts = lifts_of(network, violations + _rounding(network, intervals, weights, view))
     lifted = weights.copy()
     lifted[:, 0] += lifts
     row = int(violations.argmax())
@@ -71,6 +72,22 @@ def certify(
         float(violations[row]),
     )
     return Certificate(violations, lifts, witness, float(means @ lifted[0])), lifted
+
+
+def _rounding(network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str) -> Floats:
+    """What the sums of a step can be off by: terms times their sizes times the machine's unit.
+
+    Covers both the excess, summed along the elimination, and V itself, summed when it is read.
+    """
+    factors = network.elimination.network
+    starts = np.array([offsets[0] for offsets in factors.offsets])
+    unit = 4 * len(starts) * np.finfo(np.float64).eps
+    largest = np.zeros(len(weights))
+    for row in range(len(weights)):
+        following = following_weights(network, weights, row)
+        entries = np.abs(network.excess(weights[row], following, intervals, view))
+        largest[row] = np.maximum.reduceat(entries, starts).sum()
+    return np.asarray(unit * largest)
 
 
 def lifts_of(network: BellmanNetwork, violations: Floats) -> Floats:

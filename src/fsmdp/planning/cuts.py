@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +64,15 @@ class Master:
     deep, and needs a fraction of the rounds that the corners of the simplex method take.
     """
 
-    def __init__(self, means: Floats, centre: Floats, value: float) -> None:
+    def __init__(self, means: Floats, centre: Floats, value: float, scales: Floats) -> None:
+        # Columns are weights in units of their functions' sizes, as in the other programs.
+        self._units = np.tile(1 / scales, len(centre))
         self._cost = np.zeros(centre.size)
         self._cost[: len(means)] = means
-        self._centre = centre.ravel()
-        self._radius = np.maximum(2 * np.abs(self._centre), value / np.sqrt(centre.size))
+        self._cost *= self._units
+        self._centre = centre.ravel() / self._units
+        room = max(value, 1.0) / np.sqrt(centre.size)
+        self._radius = np.maximum(2 * np.abs(self._centre), room)
         self._matrix = sparse.csr_matrix((0, centre.size))
         self._lower = np.zeros(0)
         self._n_solved = 0
@@ -80,7 +84,8 @@ class Master:
 
     def add(self, matrix: sparse.csr_matrix, lower: Floats) -> None:
         """Further cuts."""
-        self._matrix = sparse.csr_matrix(sparse.vstack([self._matrix, matrix]))
+        in_units = matrix @ sparse.diags(self._units)
+        self._matrix = sparse.csr_matrix(sparse.vstack([self._matrix, in_units]))
         self._lower = np.concatenate([self._lower, lower])
 
     def solve(self, time_limit: float | None) -> Solution:
@@ -89,9 +94,9 @@ class Master:
         matrix = sparse.csr_matrix(sparse.vstack([self._matrix, sides, -sides]))
         self._n_solved = self.n_cuts
         box = [self._centre - self._radius, -self._centre - self._radius]
-        return InteriorProgram(self._cost, matrix, np.concatenate([self._lower, *box])).solve(
-            time_limit
-        )
+        program = InteriorProgram(self._cost, matrix, np.concatenate([self._lower, *box]))
+        found = program.solve(time_limit)
+        return replace(found, values=found.values * self._units)
 
     def box_holds_back(self, found: Solution) -> bool:
         """Whether the box pushes: otherwise the value is that of the cuts alone."""
@@ -105,7 +110,8 @@ class Master:
         """Drop what is slack by far, once there are many cuts for each weight."""
         if self.n_cuts <= CUTS_PER_COLUMN * len(self._centre):
             return
-        kept = np.flatnonzero(self._matrix @ found.values - self._lower <= SLACK)
+        slack = self._matrix @ (found.values / self._units) - self._lower
+        kept = np.flatnonzero(slack <= SLACK)
         self._matrix, self._lower = self._matrix[kept], self._lower[kept]
 
 

@@ -28,12 +28,15 @@ from fsmdp.planning.cuts import (
     worst_actions,
 )
 from fsmdp.planning.highs import Status
-from fsmdp.planning.joint import constant_value
+from fsmdp.planning.joint import largest_value
 from fsmdp.planning.oracle import excesses
-from fsmdp.planning.rows import reward_scale
+from fsmdp.planning.rows import function_scales, reward_scale
 from fsmdp.planning.stagewise import StagewiseSolution
 
 START_CUTS_PER_COLUMN = 3
+
+USABLE = (Status.OPTIMAL, Status.INACCURATE)
+"""A master need not be solved to the last digit: the oracle says what its weights are worth."""
 
 INWARDS = 0.8
 """How far from the master's solution towards feasible weights the oracle is asked at first."""
@@ -75,9 +78,10 @@ def solve_joint_by_cuts(
     began = time.perf_counter()
     shape = (network.n_weight_rows, len(network.basis))
     scale = reward_scale(intervals)
-    value = constant_value(network, intervals)
+    value = largest_value(network, intervals)
+    scales = function_scales(network)
     weights = _constant_weights(shape, value) if near is None else near
-    master = Master(means, weights / scale, value / scale)
+    master = Master(means, weights / scale, value / scale, scales)
     cuts = random_cuts(network) if start is None else start
     master.add(*cut_rows(network, intervals, weights, cuts, scale))
     certificate, inside = certify(network, intervals, weights, means)
@@ -90,7 +94,7 @@ def solve_joint_by_cuts(
             break
         found = master.solve(left)
         iterations += found.iterations
-        if found.status is not Status.OPTIMAL:
+        if found.status not in USABLE:
             status = found.status
             break
         rounds += 1
@@ -140,7 +144,7 @@ def solve_stages_by_cuts(
     assert network.horizon is not None
     began = time.perf_counter()
     scale = reward_scale(intervals)
-    value = constant_value(network, intervals) / scale
+    value, scales = largest_value(network, intervals) / scale, function_scales(network)
     pool = StatePool(network, first_states(network, seed))
     weights = np.zeros((network.horizon, len(network.basis)))
     following = np.zeros(len(network.basis))
@@ -151,14 +155,14 @@ def solve_stages_by_cuts(
         centre = following / scale
         centre[0] += value
         objective_means = first_means if row == 0 and first_means is not None else means
-        master = Master(objective_means, centre[None, :], value)
+        master = Master(objective_means, centre[None, :], value, scales)
         master.add(*pool.inequalities())
         ended, spent = Status.ITERATION_LIMIT, 0
         for _ in range(max_rounds):
             left = None if time_limit is None else time_limit - (time.perf_counter() - began)
             found = master.solve(left)
             spent += found.iterations
-            if found.status is not Status.OPTIMAL:
+            if found.status not in USABLE:
                 ended = found.status
                 break
             entries[: len(network.values)] = -found.values[network.value_columns] * network.values
@@ -182,7 +186,7 @@ def solve_stages_by_cuts(
 
 
 def _constant_weights(shape: tuple[int, int], value: float) -> Floats:
-    """Weights of the constant alone, feasible at every step."""
+    """Weights of the constant alone."""
     weights = np.zeros(shape)
     weights[:, 0] = value
     return weights

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +14,11 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import clip
+from fsmdp.model.checks import as_number, clip
 from fsmdp.model.disk import read_file, write_file
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.tables import bound_table
-from fsmdp.model.variables import Variable, table_size
+from fsmdp.model.variables import Variable, positions_by_name, table_size
 from fsmdp.planning.certificate import Certificate, Witness
 from fsmdp.planning.highs import Status
 from fsmdp.planning.plan import Effort, Plan
@@ -25,6 +26,18 @@ from fsmdp.planning.plan import Effort, Plan
 FORMAT = "fsmdp-plan"
 VERSION = 1
 LARGEST_FILE = 2**30
+UNREADABLE = (
+    ValueError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    OSError,
+    MemoryError,
+    RecursionError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -79,7 +92,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         about = json.loads(arrays["about"].tobytes())
         if not isinstance(about, dict):
             raise ValueError("its description is no object")
-    except (ValueError, KeyError, EOFError, AttributeError, OSError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ModelError(
             f"{path} is no plan: {clip(str(error))}; expected a file that Plan.save wrote."
         ) from None
@@ -98,9 +111,12 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
     variables = tuple(Variable(name, size) for name, size in about["variables"])
+    positions_by_name(variables)
     step, state, action, violation = about["witness"]
+    for name in ("upper_bound", "objective", "discount"):
+        as_number(about[name], name, "plan again")
     return Plan(
-        method=about["method"],
+        method=str(about["method"]),
         status=Status(about["status"]),
         variables=variables,
         actions=tuple(about["actions"]),
@@ -121,7 +137,7 @@ def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
             about["rows"],
             about["columns"],
             about["iterations"],
-            about["seconds"],
+            {str(name): float(value) for name, value in about["seconds"].items()},
             tuple(about["choices"]),
         ),
         view=about["view"],
@@ -143,6 +159,8 @@ def _checked(plan: Plan) -> Plan:
     ):
         if array.shape != expected or array.dtype != np.float64 or not np.isfinite(array).all():
             raise ValueError(f"{name}: expected finite numbers of shape {expected}")
+    if not all(np.isfinite(table.values).all() for table in plan.basis):
+        raise ValueError("functions: expected finite numbers")
     sizes = [variable.size for variable in plan.variables]
     check_lookup(plan.lookup, sizes, len(plan.actions))
     return plan
@@ -152,6 +170,8 @@ def _basis(scopes: Any, functions: Any, variables: tuple[Variable, ...]) -> Basi
     tables = []
     end = 0
     for scope in scopes:
+        if not all(0 <= position < len(variables) for position in scope):
+            raise ValueError("scopes: expected positions of variables")
         shape = tuple(variables[position].size for position in scope)
         begin, end = end, end + table_size(shape)
         tables.append(bound_table(tuple(scope), functions[begin:end].reshape(shape)))

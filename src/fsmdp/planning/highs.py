@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.model.tables import Floats
@@ -24,6 +23,7 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration-limit"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
+    INACCURATE = "inaccurate"
     FAILED = "failed"
 
 
@@ -57,8 +57,6 @@ class LiveProgram:
         cost: Floats,
         matrix: sparse.csr_matrix,
         lower: Floats,
-        column_lower: Floats | None = None,
-        column_upper: Floats | None = None,
     ) -> None:
         n_rows, n_columns = matrix.shape
         self._rows = np.arange(n_rows, dtype=np.int32)
@@ -66,8 +64,8 @@ class LiveProgram:
         program.num_col_, program.num_row_ = n_columns, n_rows
         program.col_cost_ = cost
         free = np.full(n_columns, highspy.kHighsInf)
-        program.col_lower_ = -free if column_lower is None else column_lower
-        program.col_upper_ = free if column_upper is None else column_upper
+        program.col_lower_ = -free
+        program.col_upper_ = free
         program.row_lower_ = lower
         program.row_upper_ = np.full(n_rows, highspy.kHighsInf)
         by_row = sparse.csr_matrix(matrix)
@@ -98,24 +96,6 @@ class LiveProgram:
         """New costs for the first columns; the last basis stays primal feasible."""
         columns = np.arange(len(cost), dtype=np.int32)
         self._highs.changeColsCost(len(cost), columns, cost)
-
-    def add_rows(self, matrix: sparse.csr_matrix, lower: Floats) -> None:
-        """Further rows; the last basis stays dual feasible."""
-        self._highs.addRows(
-            matrix.shape[0],
-            lower,
-            np.full(len(lower), highspy.kHighsInf),
-            matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32),
-            matrix.indices.astype(np.int32),
-            matrix.data,
-        )
-        self._rows = np.arange(self.n_rows, dtype=np.int32)
-
-    def delete_rows(self, rows: NDArray[np.int64]) -> None:
-        """Remove rows; those behind move up."""
-        self._highs.deleteRows(len(rows), rows.astype(np.int32))
-        self._rows = np.arange(self.n_rows, dtype=np.int32)
 
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""

@@ -19,8 +19,7 @@ INTERIOR = "interior"
 
 _STATUS = {
     "Solved": Status.OPTIMAL,
-    # Solved to the reduced accuracy: the certificate says what it is worth.
-    "AlmostSolved": Status.OPTIMAL,
+    "AlmostSolved": Status.INACCURATE,
     "MaxTime": Status.TIME_LIMIT,
     "MaxIterations": Status.ITERATION_LIMIT,
     "PrimalInfeasible": Status.INFEASIBLE,

@@ -59,7 +59,7 @@ def joint_program(
 
     Cost: horizon times the rows of one step.
     """
-    step = bellman_rows(network)
+    step = bellman_rows(network, network.n_weight_rows)
     n_steps, n_functions = network.n_weight_rows, len(network.basis)
     every_step = sparse.identity(n_steps, format="csr")
     link = every_step if network.horizon is None else sparse.eye(n_steps, k=1, format="csr")
@@ -135,7 +135,7 @@ def solve_joint(
     program = joint_program(network, intervals, means, w_norm)
     built = time.perf_counter()
     found = _solve(program, solver, time_limit)
-    _explain_failure(found, network, intervals, means, w_norm)
+    _explain_failure(found, network, intervals, w_norm)
     return JointSolution(
         found.status,
         program.read_weights(found.values),
@@ -169,6 +169,20 @@ def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
     if network.horizon is None:
         return abs(largest) / (1 - network.discount)
     return abs(largest) * sum(network.discount**step for step in range(network.horizon))
+
+
+def largest_value(network: BellmanNetwork, intervals: Intervals) -> float:
+    """No value is further from zero than this: every reward term at its largest, at every step."""
+    largest = 0.0
+    begin = 0
+    for cases in network.reward_scopes:
+        sizes = [network.elimination.network.table_size(scope) for scope in cases]
+        end = begin + sum(sizes)
+        largest += float(np.abs(intervals.rewards[begin:end]).max(initial=0.0))
+        begin = end
+    if network.horizon is None:
+        return largest / (1 - network.discount)
+    return largest * sum(network.discount**step for step in range(network.horizon))
 
 
 def _needs_two_columns(
@@ -206,7 +220,6 @@ def _explain_failure(
     found: Solution,
     network: BellmanNetwork,
     intervals: Intervals,
-    means: Floats,
     w_norm: float | None,
 ) -> None:
     if found.status is Status.INFEASIBLE and w_norm is not None:
@@ -214,9 +227,4 @@ def _explain_failure(
             f"no weights with sum_j |w_j| <= {w_norm:.6g} at every step satisfy the Bellman "
             f"inequalities; w_norm={_rounded_up(constant_value(network, intervals))} is enough "
             "(the value of the largest reward at every step), or leave w_norm out."
-        )
-    if found.status is Status.UNBOUNDED and means[0] <= 0:
-        raise PlanningError(
-            f"the objective has no minimum: the weights of states must be a distribution, but "
-            f"their mean of the constant is {means[0]:.6g}; use weights='initial' or 'uniform'."
         )

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.ellipsoid import ITERATION_LIMIT, solve_ellipsoid
 from fsmdp.planning.highs import Status
+from fsmdp.planning.interior import INTERIOR
 from fsmdp.planning.joint import solve_joint
+from fsmdp.planning.options import check_options
 from fsmdp.planning.plan import Effort, Plan, finish_plan
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import StagewiseProgram
+
+CONFIRMED = 1e-5
+"""Relative difference between a program's value and its certified one that counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,9 @@ class Stagewise:
 
     solver: str = "auto"
     time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self, self.__dataclass_fields__)
 
     def solve(self, problem: Problem) -> Plan:
         """Stages weigh all states alike, save the first, which weighs them as the problem does."""
@@ -55,8 +63,11 @@ class Joint:
     """All steps in one program: the tightest bound. `w_norm` bounds sum_j |w_j| at each step."""
 
     w_norm: float | None = None
-    solver: str = "interior"
+    solver: str = "auto"
     time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self, self.__dataclass_fields__)
 
     def solve(self, problem: Problem) -> Plan:
         """The paper's Fig. 1; the stationary program if the horizon is infinite."""
@@ -66,7 +77,7 @@ class Joint:
             problem.intervals,
             problem.means,
             w_norm=self.w_norm,
-            solver=self.solver,
+            solver=INTERIOR if self.solver == "auto" else self.solver,
             time_limit=self.time_limit,
         )
         return _finish(
@@ -93,6 +104,9 @@ class CuttingPlanes:
     tolerance: float = 1e-6
     max_rounds: int = 1000
     time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self, self.__dataclass_fields__)
 
     def solve(self, problem: Problem) -> Plan:
         """Stage by stage, then jointly, until the certified gap is within the tolerance."""
@@ -146,6 +160,9 @@ class Ellipsoid:
     iteration_limit: int = ITERATION_LIMIT
     time_limit: float | None = None
 
+    def __post_init__(self) -> None:
+        check_options(self, self.__dataclass_fields__)
+
     def solve(self, problem: Problem) -> Plan:
         """The joint program to within epsilon."""
         _require_optimism(problem, "ellipsoid")
@@ -173,6 +190,15 @@ class Ellipsoid:
         )
 
 
+def _confirmed(status: Status, objective: float, certified: float) -> Status:
+    """A solver's word that it found the optimum counts if its weights are worth as much."""
+    if status is Status.INFEASIBLE:
+        return Status.FAILED  # the constant always is feasible: the solver lost its way
+    if status is Status.OPTIMAL and certified - objective > CONFIRMED * max(1.0, abs(certified)):
+        return Status.INACCURATE
+    return status
+
+
 def _require_optimism(problem: Problem, method: str) -> None:
     if problem.view != OPTIMISTIC and not problem.intervals.exact:
         raise ModelError(
@@ -198,9 +224,15 @@ def _finish(
     """Certify, lift, and hand out; a solve that found no numbers falls back on the constant."""
     began = time.perf_counter()
     network, intervals = problem.network, problem.intervals
+    if status is Status.UNBOUNDED:
+        raise PlanningError(
+            "the objective has no minimum: no distribution over states has the means that the "
+            "weights ask for; use weights='initial', 'uniform', or a distribution by variable."
+        )
     if not np.isfinite(weights).all():
         weights = np.zeros(weights.shape)
     certificate, lifted = certify(network, intervals, weights, problem.start, problem.view)
+    status = _confirmed(status, objective, float(problem.means @ lifted[0]))
     policy = lifted
     if policy_weights is not None:
         _, policy = certify(network, intervals, policy_weights, problem.start, problem.view)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
+from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import (
@@ -20,6 +21,8 @@ from fsmdp.planning.bellman import (
     network_of_model,
     state_means,
 )
+
+LARGEST_LIMIT = 2**33
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ def problem_of_model(
 ) -> Problem:
     """The problem of a known model. A WidthError if its network is too wide to eliminate."""
     began = time.perf_counter()
+    as_whole(limit, "limit", 1, LARGEST_LIMIT)
     network, intervals = network_of_model(
         model,
         basis,

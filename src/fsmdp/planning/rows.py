@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.elimination import Rows
+from fsmdp.errors import WidthError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork, Intervals
+
+LARGEST_PROGRAM = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +38,18 @@ class BellmanRows:
         return _gathered(self.rows, network, means, at, network.backup_columns)
 
 
-def bellman_rows(network: BellmanNetwork) -> BellmanRows:
-    """Rows of one step. Cost: one non-zero for each term of each row."""
+def bellman_rows(network: BellmanNetwork, n_steps: int = 1) -> BellmanRows:
+    """Rows of one step, refused if so many steps together have too many.
+
+    Cost: one non-zero for each term of each row.
+    """
+    n_rows = n_steps * network.elimination.n_rows
+    if n_rows > LARGEST_PROGRAM:
+        raise WidthError(
+            f"the linear program would have {n_rows:,} rows (induced width "
+            f"{network.elimination.induced_width}, limit {LARGEST_PROGRAM:,}); use "
+            "method='cutting-planes', which needs no rows, or a smaller basis."
+        )
     rows = network.elimination.rows()
     at = np.arange(len(network.values))
     return BellmanRows(rows, _gathered(rows, network, network.values, at, network.value_columns))

@@ -10,6 +10,8 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.plan import Plan
 from fsmdp.simulation.rollout import Progress, Runs, rollout
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gap:
@@ -26,9 +28,9 @@ class Gap:
     @property
     def relative(self) -> float:
         """The gap as a fraction of the bound; infinite if the bound is zero and the gap is not."""
-        if self.upper_bound == 0:
-            return 0.0 if self.gap == 0 else float(np.inf)
-        return self.gap / abs(self.upper_bound)
+        if abs(self.gap) <= ROUNDING * max(1.0, abs(self.runs.mean)):
+            return 0.0
+        return self.gap / abs(self.upper_bound) if self.upper_bound else float(np.inf)
 
     def __repr__(self) -> str:
         return (
