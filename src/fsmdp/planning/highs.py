@@ -115,6 +115,23 @@ class LiveProgram:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
         self._rows = np.arange(self.n_rows, dtype=np.int32)
 
+    def basis(self) -> NDArray[np.int8]:
+        """How every column and every row stands in the last basis."""
+        basis = self._highs.getBasis()
+        return np.array([int(one) for one in (*basis.col_status, *basis.row_status)], np.int8)
+
+    def restart_from(self, statuses: NDArray[np.int8] | None = None) -> None:
+        """Forget all but a basis, the last one by default: the next solve depends on it alone."""
+        basis = self._highs.getBasis()
+        if statuses is not None:
+            listed = [highspy.HighsBasisStatus(int(status)) for status in statuses]
+            n_columns = self._highs.getNumCol()
+            basis.col_status, basis.row_status = listed[:n_columns], listed[n_columns:]
+            basis.valid = True
+        self._highs.clearSolver()
+        if basis.valid:
+            self._highs.setBasis(basis)
+
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""
         began = time.perf_counter()

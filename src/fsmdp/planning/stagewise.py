@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.errors import ModelError
@@ -104,6 +105,21 @@ class StagewiseProgram:
             self._program.set_cost(self._cost)
         seconds = time.perf_counter() - began
         return StagewiseSolution(status, weights, objective, tuple(iterations), seconds)
+
+    def basis(self) -> NDArray[np.int8]:
+        """Where the next solve starts from; empty if it starts from nothing."""
+        if isinstance(self._program, LiveProgram):
+            return self._program.basis()
+        return np.zeros(0, dtype=np.int8)
+
+    def restart_from(self, basis: NDArray[np.int8] | None = None) -> None:
+        """Make the next solve depend on a basis alone (the last one by default).
+
+        A program that is rebuilt and given the same basis then finds the same weights, bit for
+        bit.
+        """
+        if isinstance(self._program, LiveProgram) and (basis is None or len(basis)):
+            self._program.restart_from(basis)
 
     def _with_means(self, means: Floats) -> Floats:
         cost = self._cost.copy()
