@@ -74,7 +74,7 @@ class FactoredLearner:
         n = self.statistics.visits
         if self.growth == EVERY_EPISODE:
             return np.zeros(len(n), dtype=np.int64)
-        return np.maximum(n + 1, np.ceil((1 + self.growth) * n).astype(np.int64))
+        return np.asarray(np.maximum(n + 1, np.ceil((1 + self.growth) * n)), dtype=np.int64)
 
     def state(self) -> dict[str, np.ndarray]:
         """Random state and basis: what the next plan depends on besides the statistics."""
@@ -96,7 +96,7 @@ class FactoredLearner:
 def _growth(replan: str | float) -> float:
     if replan == "episode":
         return EVERY_EPISODE
-    if isinstance(replan, str) or not 0 <= replan:
+    if isinstance(replan, str) or not replan >= 0:
         raise ModelError(
             f"replan: expected 'episode', or the growth of a cell that calls for a new plan "
             f"(0.5 for half as many visits again), found {replan!r}."

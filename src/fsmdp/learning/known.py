@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +54,12 @@ def _on_groups(
 ) -> list[Floats]:
     """The known table of each action group, with one axis for each of the group's parents."""
     found: dict[int, Floats] = {}
-    pairs = common_groups([parents.map_with_group(), means.map_with_group()])  # type: ignore[list-item]
+    pairs: Cases[tuple[Any, ...]] = common_groups(
+        [parents.map_with_group(), means.map_with_group()]
+    )
     used = set(pairs.exceptions.values()) | ({0} if len(pairs.exceptions) < n_actions else set())
     for combination in sorted(used):
-        (group, scope), (_, table) = pairs.groups[combination]  # type: ignore[misc]
+        (group, scope), (_, table) = pairs.groups[combination]
         if not set(table.scope) <= set(scope):
             raise ModelError(
                 f"known reward {name!r} looks at variables {list(table.scope)} (by position), the "
@@ -66,7 +69,7 @@ def _on_groups(
         for axis, position in enumerate(table.scope):
             shape[scope.index(position)] = table.values.shape[axis]
         values = table.values.reshape(shape)
-        if group in found and not np.array_equal(*np.broadcast_arrays(found[group], values)):
+        if group in found and (found[group] != values).any():
             raise ModelError(
                 f"known reward {name!r} differs between actions that the structure puts into one "
                 "group; split the group in the structure."

@@ -81,7 +81,7 @@ class _Run:
         self.done = 0
         self.planned: Planned | None = None
         self.due = True
-        self.series = {name: np.zeros(episodes) for name in SERIES}
+        self.series: dict[str, Any] = {name: np.zeros(episodes) for name in SERIES}
         self.series["replans"] = np.zeros(episodes, dtype=np.bool_)
         self.logs = Logs(**{name: self.series[name] for name in Logs._fields})
         self.identity = f"seed {seed}, {_options(learner)}, {learner.structure!r}"
@@ -128,8 +128,8 @@ class _Run:
             )
         if self.learner.statistics.episodes:
             raise ModelError(
-                f"checkpoint {path}: the learner has already seen {self.learner.statistics.episodes} "
-                "episodes; resume with a fresh one."
+                f"checkpoint {path}: the learner has already seen "
+                f"{self.learner.statistics.episodes} episodes; resume with a fresh one."
             )
         self.done = min(int(arrays["done"]), len(self.series["returns"]))
         if self.done < int(arrays["done"]):

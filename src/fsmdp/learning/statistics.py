@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,8 +70,9 @@ class Statistics:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Statistics:
         """The inverse of `arrays`."""
-        kept = {field.name: arrays[field.name] for field in fields(cls)}
-        return cls(**{**kept, "episodes": int(kept["episodes"])})
+        kept: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
+        kept["episodes"] = int(kept["episodes"])
+        return cls(**kept)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file of plain arrays that `load` reads."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
 from fsmdp.learning.confidence import ConfidenceBounds, find_confidence, reward_bounds

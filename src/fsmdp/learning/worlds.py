@@ -111,6 +111,8 @@ class EnvironmentWorld:
     def __init__(
         self, env: gymnasium.Env[Any, Any], learner: Learner, rng: np.random.Generator
     ) -> None:
+        from fsmdp.simulation.environment import FactoredEnv
+
         structure = learner.structure
         self._env, self._learner = env, learner
         self._read, sizes = _observation_reader(env, structure)
@@ -135,7 +137,7 @@ class EnvironmentWorld:
             np.zeros((1, self._horizon, self._n_terms)),
         )
         self._seed: int | None = None
-        if type(env.unwrapped).__name__ == "FactoredEnv":
+        if isinstance(env.unwrapped, FactoredEnv):
             env.unwrapped.np_random = rng
         else:
             self._seed = int(rng.integers(2**31))
@@ -203,7 +205,7 @@ class EnvironmentWorld:
         return self._horizon, total
 
     def _checked_state(self, observation: Any) -> Integers:
-        state = self._read(observation)
+        state: Integers = self._read(observation)
         wrong = (state < 0) | (state >= self._sizes)
         if wrong.any():
             at = int(wrong.argmax())
