@@ -274,7 +274,9 @@ def _observation_reader(
                 "whose sizes multiply to it (the last one runs fastest)."
             )
         strides = np.cumprod([1, *reversed(sizes[1:])])[::-1]
-        return lambda seen: (int(seen) - first) // strides % np.array(sizes), sizes
+        # The first digit is left whole, so that a number out of range shows there.
+        wraps = np.array([np.iinfo(np.int64).max, *sizes[1:]])
+        return lambda seen: (int(seen) - first) // strides % wraps, sizes
     raise ModelError(
         f"the environment's observations are {space}; expected MultiDiscrete (one number for each "
         "variable) or Discrete, wrap it (gymnasium.ObservationWrapper)."
