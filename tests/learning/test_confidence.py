@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
+from tests.learning.learning_models import coins, true_means
 
 import fsmdp
 from fsmdp.learning.confidence import (
@@ -20,7 +21,6 @@ from fsmdp.learning.statistics import Statistics
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import compile_policy
 from fsmdp.simulation.simulate import new_record, simulate
-from tests.learning.learning_models import coins, true_means
 
 
 @pytest.fixture(scope="module")

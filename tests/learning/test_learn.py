@@ -3,10 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from tests.learning.learning_models import coins
 
 import fsmdp
 from fsmdp import ModelError, domains
-from tests.learning.learning_models import coins
 
 WITHOUT_SECONDS = [
     "returns",

@@ -1,13 +1,15 @@
 """Learners: optimism, ties, replanning, known rewards, and posterior samples."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from tests.learning.learning_models import coins, planned_values, record_plans, true_means
 
 import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.learning.statistics import Statistics
 from fsmdp.planning.stagewise import StagewiseProgram
-from tests.learning.learning_models import coins, planned_values, record_plans, true_means
 
 VARIANTS = {
     "practical": {},
@@ -81,7 +83,7 @@ def test_a_new_plan_is_made_as_soon_as_a_cell_has_grown_by_half():
     history = fsmdp.learn(model, learner, episodes=200)
     assert 5 < history.replans.sum() < 100
     first = learner.cells.n_reward_cells + 1  # rewards count too, the constant does not
-    for before, after in zip(at_plan, at_plan[1:], strict=False):
+    for before, after in pairwise(at_plan):
         grown = after >= np.maximum(before + 1, 1.5 * before)
         assert grown[: first - 1].any() or grown[first:].any()
 
