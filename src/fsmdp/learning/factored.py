@@ -77,17 +77,17 @@ class FactoredLearner:
         return np.asarray(np.maximum(n + 1, np.ceil((1 + self.growth) * n)), dtype=np.int64)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Random state and basis: what the next plan depends on besides the statistics."""
+        """Random state and bases: what the next plan depends on besides the statistics."""
         return {
             "rng": np.array(json.dumps(self.rng.bit_generator.state)),
-            "basis": self.planner.basis(),
+            "bases": self.planner.bases(),
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
         generator: dict[str, Any] = json.loads(str(state["rng"]))
         self.rng.bit_generator.state = generator
-        self.planner.restart_from(state["basis"])
+        self.planner.restart_from(state["bases"])
 
     def __repr__(self) -> str:
         return f"{self.name}({self.describe()}; {self.statistics.episodes} episodes seen)"

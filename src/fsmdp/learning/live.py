@@ -36,7 +36,7 @@ class Beliefs:
 
 
 class LivePlanner:
-    """Plans again and again in one network; a stagewise program restarts from its last basis."""
+    """Plans again and again in one network; stages restart from the bases of the last plan."""
 
     def __init__(self, structure: Structure, network: BellmanNetwork, method: str) -> None:
         if method not in (STAGEWISE, JOINT):
@@ -74,20 +74,18 @@ class LivePlanner:
             float(np.abs(weights).sum(axis=1).max()),
         )
 
-    def basis(self) -> np.ndarray:
-        """From where the next solve starts."""
-        return np.zeros(0, dtype=np.int8) if self._program is None else self._program.basis()
+    def bases(self) -> np.ndarray:
+        """From where the next plan starts."""
+        return np.zeros((0, 0), np.int64) if self._program is None else self._program.stage_bases()
 
-    def restart_from(self, basis: np.ndarray) -> None:
-        """Start the next solve from a basis that `basis` gave."""
+    def restart_from(self, bases: np.ndarray) -> None:
+        """Start the next plan from what `bases` gave."""
         if self._program is not None:
-            self._program.restart_from(basis)
+            self._program.set_stage_bases(bases)
 
     def _solve(self, beliefs: Beliefs) -> Floats:
         if self._program is None:
             return solve_joint(self.network, beliefs.intervals, self.uniform).weights
-        # A resumed run knows the basis only, so nothing else may steer a plan.
-        self._program.restart_from()
         return self._program.solve(beliefs.intervals, first_means=beliefs.starts).weights
 
     def _certified(self, weights: Floats, beliefs: Beliefs) -> tuple[float, Floats]:

@@ -25,6 +25,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+Basis = highspy.HighsBasis
+
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
@@ -115,22 +117,14 @@ class LiveProgram:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
         self._rows = np.arange(self.n_rows, dtype=np.int32)
 
-    def basis(self) -> NDArray[np.int8]:
-        """How every column and every row stands in the last basis."""
-        basis = self._highs.getBasis()
-        return np.array([int(one) for one in (*basis.col_status, *basis.row_status)], np.int8)
+    def basis(self) -> Basis:
+        """The last basis."""
+        return self._highs.getBasis()
 
-    def restart_from(self, statuses: NDArray[np.int8] | None = None) -> None:
-        """Forget all but a basis, the last one by default: the next solve depends on it alone."""
-        basis = self._highs.getBasis()
-        if statuses is not None:
-            listed = [highspy.HighsBasisStatus(int(status)) for status in statuses]
-            n_columns = self._highs.getNumCol()
-            basis.col_status, basis.row_status = listed[:n_columns], listed[n_columns:]
-            basis.valid = True
+    def restart_from(self, basis: Basis) -> None:
+        """Forget all but a basis: the next solve depends on it alone."""
         self._highs.clearSolver()
-        if basis.valid:
-            self._highs.setBasis(basis)
+        self._highs.setBasis(basis)
 
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""
@@ -152,3 +146,17 @@ class LiveProgram:
             time.perf_counter() - began,
             np.array(solution.row_dual),
         )
+
+
+def pack_basis(basis: Basis) -> NDArray[np.int64]:
+    """How every column, and then every row, stands in a basis."""
+    return np.array([int(one) for one in (*basis.col_status, *basis.row_status)])
+
+
+def unpack_basis(packed: NDArray[np.int64], n_columns: int) -> Basis:
+    """The inverse of `pack_basis`."""
+    statuses = [highspy.HighsBasisStatus(int(one)) for one in packed]
+    basis = Basis()
+    basis.col_status, basis.row_status = statuses[:n_columns], statuses[n_columns:]
+    basis.valid = True
+    return basis
