@@ -8,6 +8,9 @@ from tests.learning.learning_models import coins, expected_regret
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.domains.exogenous import ExogenousBlock
+from fsmdp.domains.influence import Influence
+from fsmdp.planning.bellman import state_means
 
 
 def ramp(width):
@@ -210,3 +213,23 @@ def test_regret_on_a_ring_of_8_is_on_course(name):
 def test_regret_on_a_ring_of_8_meets_its_target(name):
     regret, target = ring_regret(name, seeds=10, episodes=1000)
     assert regret <= target
+
+
+REALIZABLE = {
+    "influence": lambda m: Influence(nodes=m),
+    "exogenous block": lambda m: ExogenousBlock(factors=m),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [8, 100])
+@pytest.mark.parametrize("name", REALIZABLE)
+def test_regret_vanishes_where_the_value_function_is_linear(name, size):
+    domain = REALIZABLE[name](size)
+    model = domain.model()
+    basis = domain.basis(model)
+    best = state_means("initial", basis.bind(model.variables), model) @ domain.optimal_weights()[0]
+    learner = fsmdp.UCRLFactored(model.structure(basis), known_rewards=model.rewards)
+    fsmdp.learn(model, learner, episodes=20_000, seed=0)
+    late = fsmdp.learn(model, learner, episodes=60_000, seed=1).returns
+    assert late.mean() >= 0.98 * best
