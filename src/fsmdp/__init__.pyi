@@ -5,6 +5,13 @@ from .errors import PlanningError as PlanningError
 from .errors import PolicyError as PolicyError
 from .errors import SizeError as SizeError
 from .errors import WidthError as WidthError
+from .learning.bounds import hoeffding_regret_bound as hoeffding_regret_bound
+from .learning.bounds import regret_bound as regret_bound
+from .learning.bounds import symmetric_regret_bound as symmetric_regret_bound
+from .learning.history import History as History
+from .learning.learn import learn as learn
+from .learning.psrl import PSRLFactored as PSRLFactored
+from .learning.ucrl import UCRLFactored as UCRLFactored
 from .model.basis import Basis as Basis
 from .model.cases import ANY as ANY
 from .model.cases import Case as Case

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.model.tables import Floats
@@ -26,6 +27,8 @@ class Status(StrEnum):
     INACCURATE = "inaccurate"
     FAILED = "failed"
 
+
+Basis = highspy.HighsBasis
 
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -97,6 +100,15 @@ class LiveProgram:
         columns = np.arange(len(cost), dtype=np.int32)
         self._highs.changeColsCost(len(cost), columns, cost)
 
+    def basis(self) -> Basis:
+        """The last basis."""
+        return self._highs.getBasis()
+
+    def restart_from(self, basis: Basis) -> None:
+        """Forget all but a basis: the next solve depends on it alone."""
+        self._highs.clearSolver()
+        self._highs.setBasis(basis)
+
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""
         began = time.perf_counter()
@@ -117,3 +129,17 @@ class LiveProgram:
             time.perf_counter() - began,
             np.array(solution.row_dual),
         )
+
+
+def pack_basis(basis: Basis) -> NDArray[np.int64]:
+    """How every column, and then every row, stands in a basis."""
+    return np.array([int(one) for one in (*basis.col_status, *basis.row_status)])
+
+
+def unpack_basis(packed: NDArray[np.int64], n_columns: int) -> Basis:
+    """The inverse of `pack_basis`."""
+    statuses = [highspy.HighsBasisStatus(int(one)) for one in packed]
+    basis = Basis()
+    basis.col_status, basis.row_status = statuses[:n_columns], statuses[n_columns:]
+    basis.valid = True
+    return basis

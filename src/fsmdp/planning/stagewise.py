@@ -13,12 +13,13 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.highs import SIMPLEX, LiveProgram, Status
+from fsmdp.planning.highs import SIMPLEX, Basis, LiveProgram, Status, pack_basis, unpack_basis
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
 from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
 
@@ -65,6 +66,7 @@ class StagewiseProgram:
             # Devex weights need no start-up, which steepest edge pays at every restart.
             self._program.set_options(simplex_dual_edge_weight_strategy=1)
         self._cost = cost
+        self._bases: dict[int, Basis] = {}  # by step, from the last call
         self.n_rows, self.n_columns = matrix.shape
         self.seconds_building = time.perf_counter() - began
 
@@ -93,6 +95,8 @@ class StagewiseProgram:
             self._program.set_lower(self._gather @ (right_side / scale))
             if row == 0 and first_means is not None:
                 self._program.set_cost(self._with_means(first_means))
+            if row in self._bases and isinstance(self._program, LiveProgram):
+                self._program.restart_from(self._bases[row])
             left = None if time_limit is None else time_limit - (time.perf_counter() - began)
             found = self._program.solve(left)
             if found.status is not Status.OPTIMAL:
@@ -100,10 +104,28 @@ class StagewiseProgram:
             weights[row] = following = scale * found.values[:n_functions] / self._scales
             objective = scale * found.objective
             iterations.append(found.iterations)
+            # The last two steps and the first (with its own objective) differ less from
+            # themselves in the last call than from the step after; the others do not.
+            if isinstance(self._program, LiveProgram) and (
+                row >= network.horizon - 2 or (row == 0 and first_means is not None)
+            ):
+                self._bases[row] = self._program.basis()
         if first_means is not None:
             self._program.set_cost(self._cost)
         seconds = time.perf_counter() - began
         return StagewiseSolution(status, weights, objective, tuple(iterations), seconds)
+
+    def stage_bases(self) -> NDArray[np.int64]:
+        """Bases from which steps start in the next call: the step's row, then its statuses.
+
+        A new program that is given them finds the same weights as this one would, bit for bit.
+        """
+        packed = [np.append([row], pack_basis(basis)) for row, basis in self._bases.items()]
+        return np.array(packed, dtype=np.int64).reshape(len(packed), -1)
+
+    def set_stage_bases(self, packed: NDArray[np.int64]) -> None:
+        """Start from bases that `stage_bases` gave."""
+        self._bases = {int(one[0]): unpack_basis(one[1:], self.n_columns) for one in packed}
 
     def _with_means(self, means: Floats) -> Floats:
         cost = self._cost.copy()

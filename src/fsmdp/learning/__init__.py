@@ -1,0 +1,1 @@
+"""Learning: counts, confidence sets, optimistic and sampling learners, regret bounds."""

@@ -1,0 +1,115 @@
+"""History: what happened in every episode, and what it says about regret."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.errors import ModelError
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
+
+if TYPE_CHECKING:
+    import polars
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class History:
+    """One entry per episode.
+
+    `optimistic_values` are V_1(s_1) of the plan followed, `slacks` the sum over the trajectory of
+    V_l(s_l) - max_a Q_l(s_l, a), which the paper's proof takes to be 0, and `widths` the sum of
+    what the plan's intervals left open about the actions taken. When the truth lies in the
+    intervals, the expected regret of an episode is at most the mean of slack plus width.
+    `lifts` are what certificates added to V_1, `w_norms` the largest 1-norm of a step's weights.
+    """
+
+    structure: Structure = field(repr=False)
+    learner: str
+    heuristic: bool
+    returns: Floats
+    optimistic_values: Floats
+    slacks: Floats
+    widths: Floats
+    replans: NDArray[np.bool_]  # whether a plan was made before the episode
+    lifts: Floats
+    w_norms: Floats
+    seconds_planning: Floats
+    seconds_acting: Floats
+
+    def __post_init__(self) -> None:
+        for name in SERIES:
+            array = getattr(self, name).copy()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    def frame(self) -> polars.DataFrame:
+        """One row per episode."""
+        import polars
+
+        return polars.DataFrame(
+            {"episode": np.arange(1, len(self) + 1)}
+            | {name: getattr(self, name) for name in SERIES}
+            | {
+                "observable_regret_bound": self.observable_regret_bound(),
+                "heuristic": np.full(len(self), self.heuristic),
+            }
+        )
+
+    def martingale_allowance(self, delta: float = 0.05) -> Floats:
+        """How far the sum of the first K returns may stray from its mean, for all K at once.
+
+        sqrt(2 K (c^2 / 4 + n) log(pi^2 K^2 / (6 delta))), c the range of an episode's expected
+        rewards and n the variance of its noise; by the Azuma-Hoeffding inequality for sums of
+        conditionally sub-Gaussian terms, and a union over K.
+        """
+        if not 0 < delta < 1:
+            raise ModelError(f"delta: expected a probability between 0 and 1, found {delta}.")
+        terms, discount = self.structure.rewards, self.structure.discount
+        assert self.structure.horizon is not None
+        factors = discount ** np.arange(self.structure.horizon)
+        reach = factors.sum() * sum(term.high - term.low for term in terms)
+        noise = (factors**2).sum() * sum(term.sigma**2 for term in terms)
+        k = np.arange(1, len(self) + 1, dtype=np.float64)
+        logs = np.log(math.pi**2 * k**2 / (6 * delta))
+        return np.asarray(np.sqrt(2 * k * (reach**2 / 4 + noise) * logs))
+
+    def observable_regret_bound(self, delta: float = 0.05) -> Floats:
+        """An upper bound on the regret after each episode that needs no knowledge of V*.
+
+        sum_k (V_1(s_1) - return) + allowance. It holds for all episodes at once, but for a chance
+        of `delta`, as long as V_1 >= V*_1 in every episode: for UCRL-Factored that is whenever the
+        truth lies in the confidence sets, and for posterior sampling it is not promised.
+        """
+        gaps = np.cumsum(self.optimistic_values - self.returns)
+        return np.asarray(gaps + self.martingale_allowance(delta))
+
+    def regret(self, start_value: float) -> Floats:
+        """Regret after each episode when V*, the best expected return, is known.
+
+        sum_k (V* - return): its mean is the regret, and it strays by `martingale_allowance`.
+        """
+        return np.asarray(np.cumsum(start_value - self.returns))
+
+    def __repr__(self) -> str:
+        label = ", HEURISTIC" if self.heuristic else ""
+        last = self.returns[-max(1, len(self) // 10) :]
+        return (
+            f"History({self.learner}{label}: {len(self)} episodes, {int(self.replans.sum())} "
+            f"plans, mean return {self.returns.mean():.6g} (last tenth {last.mean():.6g}), "
+            f"{self.seconds_planning.sum():.2f} s planning, {self.seconds_acting.sum():.2f} s "
+            "acting)"
+        )
+
+
+SERIES = tuple(
+    f.name for f in fields(History) if f.name not in ("structure", "learner", "heuristic")
+)
+"""Names of what History holds for every episode."""

@@ -1,0 +1,91 @@
+"""Posterior sampling: plan for a model drawn from the posterior, and follow the plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.learning.acting import Planned
+from fsmdp.learning.factored import FactoredLearner
+from fsmdp.learning.live import STAGEWISE, Beliefs
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import Intervals
+
+
+class PSRLFactored(FactoredLearner):
+    """Posterior sampling, cell by cell.
+
+    The next values of a cell have a Dirichlet posterior, whose prior is `prior` for each value (1:
+    all distributions alike). A reward cell has a normal prior over the middle of its bounds with a
+    deviation of half their distance; draws are clipped to the bounds, and a term without noise is
+    known after one visit. Cells are drawn independently, so a draw need not be the model of any
+    process: the planner does not ask for one. `replan` as for `UCRLFactored`.
+
+    There is no guarantee for a single run; what `optimistic_values` show is the sample's value.
+    """
+
+    name = "PSRLFactored"
+
+    def __init__(
+        self,
+        structure: Structure,
+        seed: int = 0,
+        *,
+        prior: float = 1.0,
+        replan: str | float = "episode",
+        known_rewards: Sequence[Reward] | None = None,
+    ) -> None:
+        if not prior > 0:
+            raise ModelError(f"prior: expected a number above 0, found {prior}; 1 is uniform.")
+        super().__init__(
+            structure, seed=seed, method=STAGEWISE, replan=replan, known_rewards=known_rewards
+        )
+        self.prior = float(prior)
+        cells = self.cells
+        outcome_cell = np.repeat(np.arange(cells.n_transition_cells), cells.n_values)
+        first_value = cells.layout.value_start[cells.function]
+        within = np.arange(len(outcome_cell)) - cells.layout.outcome_start[outcome_cell]
+        self._outcome_values = cells.values[first_value[outcome_cell] + within]
+
+    def sample_means(self) -> Floats:
+        """Mean of h_j in every cell, under distributions drawn from the posterior."""
+        firsts = self.cells.layout.outcome_start[:-1]
+        draws = self.rng.standard_gamma(self.prior + self.statistics.outcomes)
+        totals = np.add.reduceat(draws, firsts)
+        means = np.add.reduceat(draws * self._outcome_values, firsts) / totals
+        means[self.cells.lowest == self.cells.highest] = 1.0  # only the constant is
+        return np.clip(means, self.cells.lowest, self.cells.highest)
+
+    def sample_rewards(self) -> Floats:
+        """Mean of every reward cell, drawn from the posterior; the truth where it is known."""
+        cells, n = self.cells, self.statistics.reward_visits
+        low, high = cells.reward_low, cells.reward_high
+        middle, deviation = (low + high) / 2, np.maximum((high - low) / 2, 1e-300)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # By the ratio of prior to noise, which is infinite without noise.
+            weight = np.where(cells.sigma > 0, n * (deviation / cells.sigma) ** 2, np.inf)
+        weight = np.where(n == 0, 0.0, weight)
+        observed = self.statistics.reward_sums / np.maximum(n, 1)
+        share = np.where(
+            np.isinf(weight), 1.0, weight / (1 + np.where(np.isinf(weight), 0, weight))
+        )
+        spread = deviation * np.sqrt(1 - share)
+        drawn = (1 - share) * middle + share * observed + spread * self.rng.standard_normal(len(n))
+        return np.where(self.cell_known, self.known_means, np.clip(drawn, low, high))
+
+    def replan(self) -> Planned:
+        """Plan for a draw from the posterior."""
+        means, rewards = self.sample_means(), self.sample_rewards()
+        beliefs = Beliefs(
+            Intervals(rewards, means, means), rewards, self.start_means(), self.replan_at()
+        )
+        return self.planner.plan(beliefs, math.sqrt(1 / (self.statistics.episodes + 1)), self.rng)
+
+    def describe(self) -> str:
+        """The options that matter."""
+        return f"Dirichlet prior {self.prior:g}, {self.planner.method}"

@@ -1,0 +1,153 @@
+"""Sufficient statistics of a learner: counts per cell, kept flat; they add up and can be saved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError
+from fsmdp.learning.layout import CellLayout, Cells
+from fsmdp.model.lookup import Integers, deselect, locate, select
+from fsmdp.model.tables import Floats
+from fsmdp.simulation.simulate import Record
+
+
+@dataclass(slots=True, eq=False)
+class Statistics:
+    """Everything a learner remembers of its episodes.
+
+    Compiled code counts into the arrays. `a + b` is what one learner would have counted had it
+    seen both runs.
+    """
+
+    visits: Integers  # (n_reward_cells + n_transition_cells,)
+    outcomes: Integers  # next values of each transition cell, cell after cell
+    reward_sums: Floats  # (n_reward_cells,)
+    reward_squares: Floats  # (n_reward_cells,)
+    starts: Integers  # first values of each function's scope, function after function
+    episodes: int = 0
+
+    @classmethod
+    def empty(cls, cells: Cells) -> Statistics:
+        """Nothing seen yet."""
+        layout = cells.layout
+        return cls(
+            np.zeros(cells.n_reward_cells + cells.n_transition_cells, dtype=np.int64),
+            np.zeros(layout.outcome_start[-1], dtype=np.int64),
+            np.zeros(cells.n_reward_cells),
+            np.zeros(cells.n_reward_cells),
+            np.zeros(layout.value_start[-1], dtype=np.int64),
+        )
+
+    @property
+    def reward_visits(self) -> Integers:
+        """Visits of the reward cells; a view."""
+        return self.visits[: len(self.reward_sums)]
+
+    @property
+    def transition_visits(self) -> Integers:
+        """Visits of the transition cells; a view."""
+        return self.visits[len(self.reward_sums) :]
+
+    def __add__(self, other: Statistics) -> Statistics:
+        mine, theirs = self.arrays(), other.arrays()
+        if any(mine[name].shape != theirs[name].shape for name in mine):
+            raise ModelError(
+                f"statistics of {len(self.visits)} and {len(other.visits)} cells do not add up; "
+                "expected both to come from the same structure."
+            )
+        return Statistics.from_arrays({name: mine[name] + theirs[name] for name in mine})
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every field as an array, by name."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Statistics:
+        """The inverse of `arrays`."""
+        kept: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
+        kept["episodes"] = int(kept["episodes"])
+        return cls(**kept)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file of plain arrays that `load` reads."""
+        with Path(path).open("wb") as file:
+            np.savez(file, **self.arrays())  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """Read what `save` wrote."""
+        with np.load(Path(path), allow_pickle=False) as found:
+            return cls.from_arrays(dict(found))
+
+    def count(self, cells: Cells, record: Record, term_known: np.ndarray | None = None) -> None:
+        """Add recorded episodes. Cost: one look-up for each term, function and step."""
+        if term_known is None:
+            term_known = np.zeros(cells.layout.n_terms, dtype=np.bool_)
+        count_record(
+            cells.layout,
+            record,
+            term_known,
+            self.visits,
+            self.outcomes,
+            self.reward_sums,
+            self.reward_squares,
+            self.starts,
+        )
+        self.episodes += len(record.actions)
+
+
+@compiled()
+def count_record(
+    layout: CellLayout,
+    record: Record,
+    term_known: np.ndarray,
+    visits: Integers,
+    outcomes: Integers,
+    reward_sums: Floats,
+    reward_squares: Floats,
+    starts: Integers,
+) -> None:
+    """Count whole episodes; rewards of known terms are not looked at."""
+    lookup, n_terms = layout.lookup, layout.n_terms
+    tables = lookup.defaults.copy()
+    for episode in range(len(record.actions)):
+        count_start(layout, record.states[episode, 0], starts)
+        for step in range(record.actions.shape[1]):
+            action = record.actions[episode, step]
+            state, following = record.states[episode, step], record.states[episode, step + 1]
+            select(lookup, action, tables)
+            for term in range(n_terms):
+                cell = locate(lookup, tables[term], state)
+                visits[cell] += 1
+                if not term_known[term]:
+                    reward = record.rewards[episode, step, term]
+                    reward_sums[cell] += reward
+                    reward_squares[cell] += reward * reward
+            for function in range(len(layout.value_start) - 1):
+                cell = locate(lookup, tables[n_terms + function], state)
+                visits[cell] += 1
+                value = locate_value(layout, function, following)
+                outcomes[layout.outcome_start[cell - layout.n_reward_cells] + value] += 1
+            deselect(lookup, action, tables)
+
+
+@compiled(inline="always")
+def locate_value(layout: CellLayout, function: int, state: np.ndarray) -> int:
+    """Which of the values of a function's scope a state shows."""
+    at = 0
+    for i in range(layout.scope_start[function], layout.scope_start[function + 1]):
+        at += state[layout.scope_slot[i]] * layout.scope_stride[i]
+    return at
+
+
+@compiled(inline="always")
+def count_start(layout: CellLayout, state: np.ndarray, starts: Integers) -> None:
+    """Count the first state of an episode."""
+    for function in range(len(layout.value_start) - 1):
+        starts[layout.value_start[function] + locate_value(layout, function, state)] += 1

@@ -1,0 +1,109 @@
+"""Small models whose truth is known by enumeration, and what tests ask of learners."""
+
+from itertools import product
+
+import numpy as np
+
+import fsmdp
+from fsmdp.planning.greedy import best_actions
+
+
+def coins(sigma=0.0, horizon=3):
+    """Two coins near one half that are correlated given (state, action), and a reward for each."""
+    variables = [fsmdp.Variable("left", 2), fsmdp.Variable("right", 2)]
+    joint = [
+        [[[0.3, 0.2], [0.2, 0.3]], [[0.25, 0.25], [0.2, 0.3]]],
+        [[[0.2, 0.3], [0.3, 0.2]], [[0.3, 0.2], [0.25, 0.25]]],
+    ]
+    return fsmdp.FactoredMDP(
+        variables=variables,
+        actions=["toss", "flip"],
+        conditionals=[
+            fsmdp.Conditional(
+                ["left", "right"],
+                cases=[
+                    fsmdp.Case(["toss"], parents=["left", "right"], table=joint),
+                    fsmdp.Case(["flip"], parents=["left"], table=joint[0]),
+                ],
+            )
+        ],
+        rewards=[
+            fsmdp.Reward(
+                name, [fsmdp.Case(fsmdp.ANY, parents=[name], table=[0.2, 0.7])], 0, 1, sigma
+            )
+            for name in ("left", "right")
+        ],
+        horizon=horizon,
+        initial={"left": [0.5, 0.5], "right": 1},
+    )
+
+
+def true_means(model, structure):
+    """Mean of every function at every cell, and of every reward cell, from enumeration."""
+    flat = fsmdp.solve_exactly(model).flat
+    means, rewards = [], []
+    for table, cases in zip(structure.basis, structure.parents, strict=True):
+        h = np.array([table.value(state) for state in flat.states])
+        for action, state in _representatives(structure, cases):
+            means.append(flat.transitions[action, flat.index(state)] @ h)
+    for term, known in zip(structure.rewards, model.reward_means, strict=True):
+        for action, state in _representatives(structure, term.parents):
+            rewards.append(known.at(action).value(state))
+    return np.array(means), np.array(rewards)
+
+
+def _representatives(structure, cases):
+    """An action and a state for each group and parent assignment."""
+    for group, scope in enumerate(cases):
+        # The default group may have no action left; its cells are never visited.
+        action = next((a for a in range(len(structure.actions)) if cases.group(a) == group), 0)
+        sizes = [structure.variables[position].size for position in scope]
+        for assignment in product(*map(range, sizes)):
+            state = [0] * len(structure.variables)
+            for position, value in zip(scope, assignment, strict=True):
+                state[position] = value
+            yield action, state
+
+
+def planned_values(learner, planned, states, step=1):
+    """V_step at the given states, by plain sums over the basis."""
+    layout, total = learner.cells.layout, np.zeros(len(states))
+    for function, table in enumerate(learner.structure.basis):
+        shape = table.values.shape
+        for row, state in enumerate(states):
+            index = tuple(state[position] for position in table.scope)
+            at = int(np.ravel_multi_index(index, shape)) if shape else 0
+            total[row] += planned.acting.values[step - 1, layout.value_start[function] + at]
+    return total
+
+
+def record_plans(learner):
+    """Every plan that the learner makes from now on."""
+    plans, replan = [], learner.replan
+
+    def recorded():
+        plans.append(replan())
+        return plans[-1]
+
+    learner.replan = recorded
+    return plans
+
+
+def policy_value(exact, planned):
+    """Expected return of a greedy policy from the start, by backward induction."""
+    flat, policy = exact.flat, planned.acting.policy
+    states, every = np.ascontiguousarray(flat.states, dtype=np.int64), np.arange(len(flat.states))
+    following = np.zeros(len(every))
+    for entries in reversed(policy.entries):
+        actions = np.zeros(len(every), dtype=np.int64)
+        best_actions(policy.lookup, entries, states, np.zeros(len(every)), actions)
+        following = flat.rewards[actions, every] + flat.transitions[actions, every] @ following
+    return float(flat.initial() @ following)
+
+
+def expected_regret(model, exact, learner, episodes, seed):
+    """History, and V* less the expected return of the policy followed, by episode."""
+    plans = record_plans(learner)
+    history = fsmdp.learn(model, learner, episodes=episodes, seed=seed)
+    values = np.array([policy_value(exact, planned) for planned in plans])
+    return history, exact.start_value - values[np.cumsum(history.replans) - 1]
