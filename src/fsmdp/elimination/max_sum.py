@@ -23,6 +23,11 @@ class Maximum:
     _buffer: Floats = field(repr=False)
 
     @property
+    def entries(self) -> Floats:
+        """The numbers that were maximised."""
+        return self._buffer[: self._max_sum.schedule.network.n_entries]
+
+    @property
     def value(self) -> float:
         """The maximum over actions too."""
         return float(self.values.max())

@@ -37,11 +37,11 @@ class Intervals:
     rewards: Floats  # (n_reward_entries,)
     low: Floats  # (n_backup_entries,)
     high: Floats  # (n_backup_entries,)
+    exact: bool = field(init=False)  # whether both ends agree everywhere
 
-    @property
-    def exact(self) -> bool:
-        """Whether both ends agree everywhere."""
-        return self.low is self.high or bool((self.low == self.high).all())
+    def __post_init__(self) -> None:
+        agree = self.low is self.high or bool((self.low == self.high).all())
+        object.__setattr__(self, "exact", agree)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.oracle import excesses, following_weights
+from fsmdp.planning.oracle import excesses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,7 @@ def certify(
     """
     worst = excesses(network, intervals, weights, view)
     violations = np.array([maximum.value for maximum in worst])
-    lifts = lifts_of(network, violations + _rounding(network, intervals, weights, view))
+    lifts = lifts_of(network, violations + _rounding(network, worst))
     lifted = weights.copy()
     lifted[:, 0] += lifts
     row = int(violations.argmax())
@@ -74,7 +75,7 @@ def certify(
     return Certificate(violations, lifts, witness, float(means @ lifted[0])), lifted
 
 
-def _rounding(network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str) -> Floats:
+def _rounding(network: BellmanNetwork, worst: list[Maximum]) -> Floats:
     """What the sums of a step can be off by: terms times their sizes times the machine's unit.
 
     Covers both the excess, summed along the elimination, and V itself, summed when it is read.
@@ -82,12 +83,8 @@ def _rounding(network: BellmanNetwork, intervals: Intervals, weights: Floats, vi
     factors = network.elimination.network
     starts = np.array([offsets[0] for offsets in factors.offsets])
     unit = 4 * len(starts) * np.finfo(np.float64).eps
-    largest = np.zeros(len(weights))
-    for row in range(len(weights)):
-        following = following_weights(network, weights, row)
-        entries = np.abs(network.excess(weights[row], following, intervals, view))
-        largest[row] = np.maximum.reduceat(entries, starts).sum()
-    return np.asarray(unit * largest)
+    sums = [np.maximum.reduceat(np.abs(maximum.entries), starts).sum() for maximum in worst]
+    return unit * np.array(sums)
 
 
 def lifts_of(network: BellmanNetwork, violations: Floats) -> Floats:
