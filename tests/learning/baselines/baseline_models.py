@@ -11,7 +11,7 @@ def structure_of(model):
 
 
 def switch(horizon=4):
-    """One switch: `push` turns it on four times in five, `rest` leaves it to fall off half the time.
+    """One switch: `push` turns it on four times in five, at `rest` it falls off half the time.
 
     Pushing costs a tenth; being on pays.
     """
@@ -61,3 +61,31 @@ def expected_regret(model, learner, episodes, seed=0):
 def planned_values(learner, planned):
     """V_l of every step and state."""
     return planned.acting.values[:, -learner.n_states :]
+
+
+def twins(horizon=4):
+    """Two parts that fail together: `run` leaves both up half the time, and else neither.
+
+    Both up pays 1 and left alone, which is what `rest` leaves, 0.4: running earns 0.5 a step and is
+    best. Were the parts independent, both would be up a quarter of the time and running would earn
+    0.35.
+    """
+    names = ["left", "right"]
+    return fsmdp.FactoredMDP(
+        variables=[fsmdp.Variable(name, 2) for name in names],
+        actions=["rest", "run"],
+        conditionals=[
+            fsmdp.Conditional(
+                names,
+                [
+                    fsmdp.Case(["rest"], table=[[0, 0], [1, 0]]),
+                    fsmdp.Case(["run"], table=[[0.5, 0], [0, 0.5]]),
+                ],
+            )
+        ],
+        rewards=[
+            fsmdp.Reward("work", [fsmdp.Case(fsmdp.ANY, parents=names, table=[[0, 0], [0.4, 1]])])
+        ],
+        horizon=horizon,
+        initial={"left": 0, "right": 0},
+    )

@@ -18,8 +18,10 @@ EVERY = {
     "psrl": fsmdp.TabularPSRL,
     "ucbvi-ch": lambda *a, **o: fsmdp.UCBVI(*a, bonus="hoeffding", **o),
     "ucbvi-bf": fsmdp.UCBVI,
+    "ucrl2": fsmdp.UCRL2,
+    "product": fsmdp.UCRLProduct,
 }
-OPTIMISTIC = [name for name in EVERY if name != "psrl"]
+OPTIMISTIC = [name for name in EVERY if name not in ("psrl", "product")]
 
 
 @pytest.mark.parametrize("name", OPTIMISTIC)
@@ -174,6 +176,8 @@ def test_the_policy_of_a_tabular_learner_is_optimal_once_it_knows_the_model():
     exact, structure = fsmdp.solve_exactly(model), structure_of(model)
     for name, make in EVERY.items():
         learner = make(structure, known_rewards=model.rewards)
-        learner.visits[:] = 10**12
+        learner.statistics.visits[:] = 10**12
         learner.outcomes[:] = np.round(exact.flat.transitions * 10**12)
+        if name == "product":  # rest from 0 and 1, then push, which is the smaller group
+            learner.statistics.outcomes[1:7] = np.array([10, 0, 5, 5, 2, 8]) * 10**11
         assert policy_value(exact, learner.replan()) == pytest.approx(exact.start_value), name

@@ -15,7 +15,7 @@ Ends = tuple[Floats, Floats]
 """Lower and upper ends, one of each for every (action, state)."""
 
 Means = Callable[[Floats], Ends]
-"""From values of the following step to bounds on their mean, each of shape (n_actions, n_states)."""
+"""From values of the following step to bounds on their mean at every (action, state)."""
 
 
 class Solved(NamedTuple):
@@ -73,4 +73,4 @@ def mean_in_ball(probabilities: Floats, values: Floats, order: Integers, radius:
         taken = min(left, probabilities[order[i]])
         mean -= taken * values[order[i]]
         left -= taken
-    return mean
+    return mean  # type: ignore[no-any-return]
