@@ -7,6 +7,7 @@ from .errors import SizeError as SizeError
 from .errors import WidthError as WidthError
 from .learning.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.baselines.fixed import RandomLearner as RandomLearner
+from .learning.baselines.lsvi import LSVIUCB as LSVIUCB
 from .learning.baselines.product import UCRLProduct as UCRLProduct
 from .learning.baselines.psrl import TabularPSRL as TabularPSRL
 from .learning.baselines.ucbvi import UCBVI as UCBVI
