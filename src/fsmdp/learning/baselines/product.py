@@ -154,6 +154,17 @@ def fill_cells(lookup: Lookup, states: Integers, cell_at: Integers) -> None:
         deselect(lookup, action, tables)
 
 
+@compiled(inline="always")
+def sort_descending(values: Floats, order: Integers) -> None:
+    """Positions of a few values from the largest to the smallest, without allocating."""
+    for y in range(len(values)):
+        at = y
+        while at > 0 and values[order[at - 1]] < values[y]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = y
+
+
 @compiled()
 def fill_product_means(
     cell_at: Integers,
@@ -173,6 +184,7 @@ def fill_product_means(
     n_actions, n_states, n_variables = cell_at.shape
     left = np.zeros(n_states)
     row = np.zeros(sizes.max())
+    order = np.zeros(sizes.max(), dtype=np.int64)
     for action in range(n_actions):
         for state in range(n_states):
             left[:] = following
@@ -189,6 +201,6 @@ def fill_product_means(
                     if visits[cell] == 0:
                         left[prefix] = values.max()
                     else:
-                        order = np.argsort(-values)
-                        left[prefix] = mean_in_ball(row[:size], values, order, radii[cell])
+                        sort_descending(values, order)
+                        left[prefix] = mean_in_ball(row, values, order, radii[cell])
             means[action, state] = left[0]
