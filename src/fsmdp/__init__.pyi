@@ -5,6 +5,13 @@ from .errors import PlanningError as PlanningError
 from .errors import PolicyError as PolicyError
 from .errors import SizeError as SizeError
 from .errors import WidthError as WidthError
+from .learning.baselines.fixed import FixedPolicy as FixedPolicy
+from .learning.baselines.fixed import RandomLearner as RandomLearner
+from .learning.baselines.lsvi import LSVIUCB as LSVIUCB
+from .learning.baselines.product import UCRLProduct as UCRLProduct
+from .learning.baselines.psrl import TabularPSRL as TabularPSRL
+from .learning.baselines.ucbvi import UCBVI as UCBVI
+from .learning.baselines.ucrl2 import UCRL2 as UCRL2
 from .learning.bounds import hoeffding_regret_bound as hoeffding_regret_bound
 from .learning.bounds import regret_bound as regret_bound
 from .learning.bounds import symmetric_regret_bound as symmetric_regret_bound

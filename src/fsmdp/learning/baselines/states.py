@@ -1,0 +1,55 @@
+"""Every state of a structure in one number: the last variable runs fastest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsmdp.errors import ModelError, SizeError
+from fsmdp.model.lookup import Integers
+from fsmdp.model.structure import Structure
+from fsmdp.model.variables import table_size
+
+ENTRY_LIMIT = 2**25
+"""Most transition counts, |states|^2 |actions|, of a learner that enumerates: 256 MiB of them."""
+
+
+def check_structure(name: str, structure: object) -> None:
+    """Refuse anything but a Structure with a finite horizon."""
+    if not isinstance(structure, Structure):
+        raise ModelError(
+            f"{name}: expected a Structure, found {type(structure).__name__}; use "
+            "model.structure(basis) or Structure.from_parents(...)."
+        )
+    if structure.horizon is None:
+        raise ModelError(
+            f"{name}: a learner works through episodes of a finite horizon and this structure's is "
+            "None; give a horizon."
+        )
+
+
+def count_states(name: str, structure: Structure, limit: int) -> int:
+    """Number of states, or a SizeError when their transitions are too many to count."""
+    n_states = table_size(variable.size for variable in structure.variables)
+    entries = n_states**2 * len(structure.actions)
+    if entries > limit:
+        count = str(n_states) if n_states < 10**7 else f"2^{n_states.bit_length() - 1}"
+        raise SizeError(
+            f"{name} writes every state out: ({count} states)^2 x {len(structure.actions)} actions "
+            f"= 2^{(entries - 1).bit_length()} transition counts, the limit is "
+            f"2^{(limit - 1).bit_length()}; use UCRLFactored or PSRLFactored, which count "
+            f"{structure.cells} cells here, a smaller model, or a larger limit=."
+        )
+    return n_states
+
+
+def state_strides(structure: Structure) -> Integers:
+    """What a step in each variable adds to the number of a state."""
+    sizes = [variable.size for variable in structure.variables]
+    strides = np.cumprod([1, *reversed(sizes[1:])])[::-1]
+    return np.ascontiguousarray(strides, dtype=np.int64)
+
+
+def all_states(structure: Structure) -> Integers:
+    """Every state, in the order of their numbers."""  # (n_states, n_variables)
+    sizes = [variable.size for variable in structure.variables]
+    return np.ascontiguousarray(np.indices(sizes).reshape(len(sizes), -1).T, dtype=np.int64)

@@ -1,0 +1,110 @@
+"""UCRL2 for episodes: optimistic value iteration over L1 balls around every row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.learning.acting import Planned
+from fsmdp.learning.baselines.enumerated import (
+    EnumeratedLearner,
+    check_probability,
+    check_scale,
+    scale_label,
+)
+from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
+from fsmdp.learning.baselines.states import ENTRY_LIMIT
+from fsmdp.model.lookup import Integers
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
+
+
+class UCRL2(EnumeratedLearner):
+    """Optimism over balls around transition rows; a new plan when visits of some (s, a) double.
+
+    |P - P^|_1 <= sqrt(14 S log(2 A t / delta) / n),
+    |r - r^| <= sqrt(7 log(2 S A t / delta) / (2 n)) for rewards of standard deviation up to 1/2,
+    t the number of steps taken before the plan, plus one. Noise of another deviation has a radius
+    in proportion; rewards without noise are known after one visit. The source plans for an endless
+    horizon by extended value iteration and may change its plan at any step; here the same
+    inner maximisation is a backward induction, and plans change between episodes.
+    `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
+    Cost of a plan: horizon |states| (|states| |actions| + log |states|).
+    Source: Jaksch, Ortner and Auer (2010), Near-optimal regret bounds for reinforcement learning.
+    """
+
+    name = "UCRL2"
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+        limit: int = ENTRY_LIMIT,
+    ) -> None:
+        self.delta, self.scale = check_probability(delta), check_scale(scale)
+        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
+        self.heuristic = self.scale != 1.0
+
+    def radii(self) -> Floats:
+        """Radius of the ball around each row; 2, which is everything, where nothing was seen."""
+        t = int(self.visits.sum()) + 1
+        squared = 14 * self.n_states * math.log(2 * self.n_actions * t / self.delta)
+        found = np.sqrt(self.scale * squared / np.maximum(self.visits, 1))
+        return np.where(self.visits == 0, 2.0, np.minimum(found, 2.0))
+
+    def replan(self) -> Planned:
+        """Optimistic values over the balls as they are."""
+        visits, outcomes, radii = self.visits, self.outcomes, self.radii()
+        t = int(visits.sum()) + 1
+        log_term = 7 * math.log(2 * self.n_states * self.n_actions * t / self.delta)
+
+        def means(following: Floats) -> Ends:
+            descending = np.argsort(-following, kind="stable")
+            low, high = np.zeros(visits.shape), np.zeros(visits.shape)
+            fill_ball_means(outcomes, visits, radii, following, descending, low, high)
+            return low, high
+
+        solved = backward_induction(
+            self.horizon, self.structure.discount, self.reward_bounds(self.scale * log_term), means
+        )
+        return self.follow(solved, replan_at=np.maximum(1, 2 * visits))
+
+    def describe(self) -> str:
+        """The options that matter."""
+        return f"delta {self.delta:g}{scale_label(self.scale)}"
+
+
+@compiled()
+def fill_ball_means(
+    outcomes: Integers,
+    visits: Integers,
+    radii: Floats,
+    following: Floats,
+    descending: Integers,
+    low: Floats,
+    high: Floats,
+) -> None:
+    """Extreme means of the following values over the ball of every (action, state)."""
+    n_actions, n_states = visits.shape
+    ascending = descending[::-1].copy()
+    row = np.zeros(n_states)
+    for action in range(n_actions):
+        for state in range(n_states):
+            n = visits[action, state]
+            if n == 0:
+                low[action, state] = following[ascending[0]]
+                high[action, state] = following[descending[0]]
+                continue
+            for y in range(n_states):
+                row[y] = outcomes[action, state, y] / n
+            radius = radii[action, state]
+            low[action, state] = mean_in_ball(row, following, ascending, radius)
+            high[action, state] = mean_in_ball(row, following, descending, radius)
