@@ -167,7 +167,8 @@ def joint():
 
 def ellipsoid(limit=120.0):
     best = None
-    for machines, horizon in ((2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4), (5, 5), (6, 6)):
+    for size in (2, 4, 6, 7, 8, 9, 10, 11, 12):
+        machines = horizon = size
         model = fsmdp.domains.sysadmin(machines, horizon=horizon)
         network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
         means = state_means("uniform", network.basis, model)
