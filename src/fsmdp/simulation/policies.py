@@ -46,23 +46,23 @@ def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
     nothing = np.zeros(len(model.variables), dtype=np.int64)
     if is_table(policy):
         table = policy_table(model, policy)
-        return _policy(BY_TABLE, state_strides(model.sizes), table)
+        return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, ExactSolution):
         check_origin(model, policy)
         table = policy_table(model, policy.actions)
-        return _policy(BY_TABLE, state_strides(model.sizes), table)
+        return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, Plan):
         check_origin(model, policy)
-        return _policy(GREEDILY, nothing, lookup=policy.lookup, entries=policy.q_entries)
+        return policy_arrays(GREEDILY, nothing, lookup=policy.lookup, entries=policy.q_entries)
     if isinstance(policy, str) and policy in model.actions:
         always = np.array([[model.action_index(policy)]], dtype=np.int64)
-        return _policy(BY_TABLE, nothing, always)
+        return policy_arrays(BY_TABLE, nothing, always)
     if isinstance(policy, str) and policy == RANDOM:
-        return _policy(BY_CHANCE, nothing)
+        return policy_arrays(BY_CHANCE, nothing)
     return None
 
 
-def _policy(
+def policy_arrays(
     kind: int,
     strides: Integers,
     table: Integers | None = None,
@@ -82,7 +82,7 @@ def _policy(
 def given_action(model: CompiledModel) -> CompiledPolicy:
     """The policy that takes the action written at table[0, 0], whatever the state."""
     nothing = np.zeros(model.n_variables, dtype=np.int64)
-    return _policy(BY_TABLE, nothing)
+    return policy_arrays(BY_TABLE, nothing)
 
 
 @compiled(inline="always")

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Acting, Planned
-from fsmdp.learning.baselines.fixed import NEVER, policy_arrays
+from fsmdp.learning.baselines.fixed import NEVER
 from fsmdp.learning.baselines.induction import Ends, Solved
 from fsmdp.learning.baselines.states import check_structure, count_states, state_strides
 from fsmdp.learning.known import known_reward_means
@@ -25,7 +25,7 @@ from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Table, bound_table
 from fsmdp.model.variables import Scope
 from fsmdp.planning.bellman import network_of_structure
-from fsmdp.simulation.policies import BY_TABLE
+from fsmdp.simulation.policies import BY_TABLE, policy_arrays
 
 TIE = 1e-9
 """Actions whose values differ by less than this fraction of the largest reward are equal."""

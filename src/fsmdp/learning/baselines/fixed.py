@@ -14,14 +14,19 @@ from fsmdp.learning.layout import cells_of
 from fsmdp.learning.statistics import Statistics
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers, Lookup, compile_lookup
+from fsmdp.model.lookup import Integers
 from fsmdp.model.policies import RANDOM, ActsByState, Policy
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.plan import Plan
-from fsmdp.simulation.policies import BY_CHANCE, BY_TABLE, GREEDILY, CompiledPolicy
+from fsmdp.simulation.policies import (
+    BY_CHANCE,
+    BY_TABLE,
+    GREEDILY,
+    CompiledPolicy,
+    policy_arrays,
+)
 
 NEVER = np.iinfo(np.int64).max
 
@@ -181,20 +186,3 @@ def _sizes(variables: Sequence[object]) -> list[int]:
 
 def _no_strides(structure: Structure) -> Integers:
     return np.zeros(len(structure.variables), dtype=np.int64)
-
-
-def policy_arrays(
-    kind: int,
-    strides: Integers,
-    table: Integers | None = None,
-    lookup: Lookup | None = None,
-    entries: Floats | None = None,
-) -> CompiledPolicy:
-    """A policy with what its kind does not need left empty."""
-    return CompiledPolicy(
-        kind,
-        strides,
-        np.zeros((1, 1), dtype=np.int64) if table is None else table,
-        compile_lookup([], 1) if lookup is None else lookup,
-        np.zeros((1, 1)) if entries is None else entries,
-    )

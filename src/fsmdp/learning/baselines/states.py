@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
+from fsmdp.model import policies
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
@@ -43,10 +44,8 @@ def count_states(name: str, structure: Structure, limit: int) -> int:
 
 
 def state_strides(structure: Structure) -> Integers:
-    """What a step in each variable adds to the number of a state."""
-    sizes = [variable.size for variable in structure.variables]
-    strides = np.cumprod([1, *reversed(sizes[1:])])[::-1]
-    return np.ascontiguousarray(strides, dtype=np.int64)
+    """What each variable's value counts for in the number of a state."""
+    return policies.state_strides([variable.size for variable in structure.variables])
 
 
 def all_states(structure: Structure) -> Integers:
