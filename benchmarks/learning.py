@@ -102,7 +102,10 @@ def replans(sizes=(8, 20, 50, 100, 200), episodes=60):
 
 
 def regret(machines, episodes=1000, seeds=3):
-    """Realised regret of every learner on a ring with known rewards."""
+    """Realised regret of every learner on a ring with known rewards.
+
+    The product form and LSVI-UCB run on the smaller ring only: a plan of theirs takes too long.
+    """
     model = fsmdp.domains.sysadmin(machines, horizon=10)
     best = fsmdp.solve_exactly(model).start_value
     structure = model.structure(fsmdp.Basis.pairs(model))
@@ -118,7 +121,27 @@ def regret(machines, episodes=1000, seeds=3):
         "posterior sampling": lambda i: fsmdp.PSRLFactored(
             structure, i, replan=0.5, known_rewards=known
         ),
+        "known plan": lambda _: fsmdp.FixedPolicy(structure, fsmdp.plan(model)),
+        "exact optimum": lambda _: fsmdp.FixedPolicy(structure, fsmdp.solve_exactly(model)),
+        "random": lambda _: fsmdp.RandomLearner(structure),
+        "tabular posterior sampling": lambda i: fsmdp.TabularPSRL(
+            structure, i, known_rewards=known
+        ),
+        "UCBVI, Hoeffding": lambda i: fsmdp.UCBVI(
+            structure, "hoeffding", seed=i, known_rewards=known
+        ),
+        "UCBVI, Bernstein": lambda i: fsmdp.UCBVI(structure, seed=i, known_rewards=known),
+        "UCRL2": lambda i: fsmdp.UCRL2(structure, seed=i, known_rewards=known),
     }
+    if machines <= 4:
+        n_states, n_actions = model.n_states, len(model.actions)
+        one_hot = np.eye(n_states * n_actions).reshape(n_states, n_actions, -1)
+        learners["UCRL-Factored, product form"] = lambda i: fsmdp.UCRLProduct(
+            structure, seed=i, known_rewards=known
+        )
+        learners["LSVI-UCB, one-hot features"] = lambda i: fsmdp.LSVIUCB(
+            structure, one_hot, seed=i, known_rewards=known
+        )
     table = Table(
         title=f"Ring {machines}, horizon 10, pairs, {episodes} episodes, {seeds} seeds: "
         f"V* = {best:.3f} an episode"
