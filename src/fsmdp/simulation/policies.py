@@ -90,12 +90,26 @@ def choose(
     policy: CompiledPolicy, values: Integers, step: int, n_actions: int, rng: np.random.Generator
 ) -> int:
     """Action in the state held by the first slots; `step` counts from 0 here."""
-    if policy.kind == BY_CHANCE:
-        return min(int(rng.random() * n_actions), n_actions - 1)
     if policy.kind == GREEDILY:
         row = min(step, len(policy.entries) - 1)
         return greedy_action(policy.lookup, policy.entries[row], values, n_actions)
+    return choose_blindly(policy.kind, policy.strides, policy.table, values, step, n_actions, rng)
+
+
+@compiled(inline="always")
+def choose_blindly(
+    kind: int,
+    strides: Integers,
+    table: Integers,
+    values: Integers,
+    step: int,
+    n_actions: int,
+    rng: np.random.Generator,
+) -> int:
+    """Action by chance or by table: what needs no Q."""
+    if kind == BY_CHANCE:
+        return min(int(rng.random() * n_actions), n_actions - 1)
     column = 0
-    for variable in range(len(policy.strides)):
-        column += values[variable] * policy.strides[variable]
-    return policy.table[min(step, len(policy.table) - 1), column]  # type: ignore[no-any-return]
+    for variable in range(len(strides)):
+        column += values[variable] * strides[variable]
+    return table[min(step, len(table) - 1), column]  # type: ignore[no-any-return]

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, deselect, locate, select
+from fsmdp.planning.greedy import greedy_action
 from fsmdp.simulation.compiled import CompiledModel, Floats
-from fsmdp.simulation.policies import CompiledPolicy, choose
+from fsmdp.simulation.policies import GREEDILY, CompiledPolicy, choose_blindly
 
 
 class Record(NamedTuple):
@@ -62,7 +63,8 @@ def simulate(
     Cost: one random number and a table look-up for each variable and step.
     """
     kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
-    n_variables = model.n_variables
+    n_variables, n_actions = model.n_variables, model.n_actions
+    kind, strides, table = policy.kind, policy.strides, policy.table
     recording = len(record.actions) > 0
     for episode in range(len(returns)):
         if restart:
@@ -76,7 +78,12 @@ def simulate(
         weight = 1.0
         total = 0.0
         for step in range(steps):
-            action = choose(policy, values, first_step + step, model.n_actions, rng)
+            now = first_step + step
+            if kind == GREEDILY:
+                row = min(now, len(policy.entries) - 1)
+                action = greedy_action(policy.lookup, policy.entries[row], values, n_actions)
+            else:
+                action = choose_blindly(kind, strides, table, values, now, n_actions, rng)
             select(model.rewards, action, reward_tables)
             for term in range(len(reward_tables)):
                 at = locate(model.rewards, reward_tables[term], values)
