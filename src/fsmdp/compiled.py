@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,6 +21,7 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., object])
 
 PACKAGE = Path(__file__).parent
+KEPT_SECONDS = 24 * 3600
 
 
 def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function], Function]:
@@ -53,7 +56,18 @@ def cache_folder() -> Path:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
+                _forget_older(folder)
                 return folder
         except OSError:
             continue
     return Path(tempfile.mkdtemp(prefix="fsmdp-"))
+
+
+def _forget_older(folder: Path) -> None:
+    """Remove what was compiled from sources that have been gone for a day.
+
+    Not sooner: a process that started with them may still be running.
+    """
+    for other in folder.parent.glob("compiled-*"):
+        if other != folder and time.time() - other.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)
