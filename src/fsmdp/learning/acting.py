@@ -99,11 +99,6 @@ class Logs(NamedTuple):
     widths: Floats  # sum over steps of the uncertainty of Q_l(s_l, a_l)
 
 
-def new_logs(episodes: int) -> Logs:
-    """Room for so many episodes."""
-    return Logs(*(np.zeros(episodes) for _ in Logs._fields))
-
-
 @compiled()
 def count_episode(
     layout: CellLayout,

@@ -41,6 +41,9 @@ class StagewiseSolution:
 class StagewiseProgram:
     """The live program of one step, reused for all steps and all calls.
 
+    A stage's optimal weights need not be unique: which of them a restarted simplex method ends at
+    depends on where it starts, so a second call may give other weights of the same value.
+
     `solver` is "simplex" (HiGHS, warm), "interior" (Clarabel, cold but linear in the rows), or
     "auto": interior for large programs that have never been solved, simplex for the others.
     """
