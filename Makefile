@@ -84,5 +84,5 @@ $(INSTALLED): pyproject.toml | $(CREATED)
 
 $(INSTALLED_DEV): pyproject.toml | $(CREATED)
 	@echo "installing fsmdp and its development tools into $(VENV), a minute or two the first time"
-	@$(PIP) install -qq -e '.[dev,docs]'
+	@$(PIP) install -qq -e '.[dev,docs,rddl,ray,dask]'
 	@touch $@ $(INSTALLED)

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fsmdp
-from fsmdp import cli, domains
+from fsmdp import domains
+from fsmdp.cli import entry as cli
 from fsmdp.planning import auto as plan_module
 
 
@@ -96,7 +97,7 @@ def test_an_interrupt_ends_with_130(monkeypatch):
 
 def test_help_shows_examples_without_heavy_imports():
     code = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom fsmdp import cli\n"
+        "import sys\nfrom typer.testing import CliRunner\nfrom fsmdp.cli import entry as cli\n"
         "done = CliRunner().invoke(cli.app, ['demo', '--help'])\n"
         "assert 'Examples' in done.output, done.output\n"
         "print([m for m in ('numba', 'scipy', 'gymnasium', 'highspy') if m in sys.modules])"

@@ -1,0 +1,25 @@
+"""The entry point: all commands, and how they end."""
+
+from __future__ import annotations
+
+import sys
+
+from fsmdp.cli import demo, plan
+from fsmdp.cli.app import app
+
+COMMANDS = (demo, plan)
+"""Modules whose import registers a command, in the order of the help."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one message, never a traceback."""
+    from fsmdp.errors import FsmdpError, SizeError
+
+    try:
+        app()
+    except FsmdpError as error:
+        print(f"fsmdp: {error}", file=sys.stderr)
+        sys.exit(3 if isinstance(error, SizeError) else 2)
+    except KeyboardInterrupt:
+        print("fsmdp: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,110 @@
+"""`fsmdp plan`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
+from fsmdp.cli.screen import working
+
+
+@app.command(
+    name="plan",
+    epilog="Examples: [bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold], "
+    "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold], "
+    "[bold]fsmdp plan pump.json --method joint --json[/bold]",
+)
+def plan_command(
+    model_text: Model,
+    basis: BasisName = "singles",
+    method: Annotated[
+        str,
+        typer.Option(help="auto, stagewise, joint, cutting-planes or ellipsoid."),
+    ] = "auto",
+    weights: Annotated[
+        str, typer.Option(help="States the bound should be tight at: initial or uniform.")
+    ] = "initial",
+    episodes: Annotated[
+        int, typer.Option(help="Episodes to simulate the policy for.", min=2)
+    ] = 1000,
+    seed: Seed = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which the best bound so far is reported.")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Plan in a known model: a policy, and a certified bound on how far it is from the best."""
+    from fsmdp.experiments.catalog import read_basis, read_model
+    from fsmdp.planning.auto import plan
+    from fsmdp.simulation.gap import certified_gap
+
+    began = time.perf_counter()
+    model = read_model(model_text)
+    check_output(output)
+    options: dict[str, Any] = {} if time_limit is None else {"time_limit": time_limit}
+    with working("planning", quiet or as_json) as tell:
+        found = plan(model, read_basis(model, basis), method, weights, **options)
+        tell("simulating the policy")
+        gap = certified_gap(model, found, episodes, seed)
+    if output is not None:
+        found.save(output)
+    facts = {
+        "status": str(found.status),
+        "method": found.method,
+        "variables": len(model.variables),
+        "actions": len(model.actions),
+        "log10_states": model.log10_states,
+        "functions": len(found.basis),
+        "induced_width": found.induced_width,
+        "rows": found.rows,
+        "columns": found.columns,
+        "iterations": found.iterations,
+        "objective": found.objective,
+        "upper_bound": found.upper_bound,
+        "violation": found.certificate.violation,
+        "policy_mean": gap.runs.mean,
+        "policy_standard_error": gap.runs.standard_error,
+        "relative_gap": gap.relative,
+        "seconds": time.perf_counter() - began,
+        "seconds_by_phase": dict(found.seconds),
+        "choices": list(found.effort.choices),
+    }
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        _show_plan(model, facts, output)
+
+
+def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=str(model), show_header=False, min_width=60)
+    table.add_column(style="bold")
+    table.add_column()
+    error = facts["policy_standard_error"]
+    for name, text in (
+        ("certified upper bound", f"{facts['upper_bound']:.6g}"),
+        ("policy earns", f"{facts['policy_mean']:.6g} ± {error:.2g}"),
+        ("gap", f"{100 * facts['relative_gap']:.3g} % of the bound"),
+        ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
+        ("method", f"{facts['method']}, {facts['status']}"),
+        (
+            "size",
+            f"{facts['functions']} functions, induced width {facts['induced_width']}, "
+            f"{facts['rows']} rows",
+        ),
+        ("seconds", f"{facts['seconds']:.2f}"),
+        ("chosen", "\n".join(facts["choices"])),
+    ):
+        table.add_row(name, text)
+    if output is not None:
+        table.add_row("plan", output)
+    Console(emoji=False).print(table)

@@ -1,0 +1,1 @@
+"""Experiments: what is run, where results are kept, and the report."""
