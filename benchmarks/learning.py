@@ -48,7 +48,8 @@ def steps_per_second(machines=10, horizon=40, episodes=5000):
     simulator = rddl_steps_per_second()
     if simulator is not None:
         console.print(
-            f"  pyRDDLGym's simulator alone  {simulator:12,.0f}  (SysAdmin 1, random actions)",
+            f"  pyRDDLGym's simulator alone  {simulator:12,.0f}  (SysAdmin 1, also 10 machines); "
+            f"learning here is faster by [bold]{steps / learning / simulator:,.0f}[/bold]",
             highlight=False,
         )
 
@@ -61,22 +62,31 @@ def rddl_steps_per_second(seconds=3.0):
         return None
     env = pyRDDLGym.make("SysAdmin_MDP_ippc2011", "1")
     env.reset(seed=0)
-    action = env.action_space.sample()
+    names = list(env.action_space.sample())
+    rng = np.random.default_rng(0)
     steps, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
-        *_, terminated, truncated, _ = env.step(dict.fromkeys(list(action)[:1], 1))
+        *_, terminated, truncated, _ = env.step({names[rng.integers(len(names))]: 1})
         steps += 1
         if terminated or truncated:
             env.reset()
     return steps / (time.perf_counter() - began)
 
 
-def replans(sizes=(8, 20, 50, 100, 200), episodes=60):
+def replans(sizes=((8, 1000), (20, 1000), (50, 1000), (100, 300), (200, 300))):
     """Seconds of a replan in a run, against planning the same structure from nothing."""
     table = Table(title="Replanning while learning a ring, horizon 10, singles")
-    for heading in ("machines", "cells", "plans", "ms per replan", "ms cold", "ratio (target 5)"):
+    for heading in (
+        "machines",
+        "episodes",
+        "cells",
+        "plans",
+        "ms per replan",
+        "ms cold",
+        "ratio (target 5)",
+    ):
         table.add_column(heading, justify="right")
-    for machines in sizes:
+    for machines, episodes in sizes:
         model = fsmdp.domains.sysadmin(machines, horizon=10)
         structure = model.structure(fsmdp.Basis.singles(model))
         learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards)
@@ -92,6 +102,7 @@ def replans(sizes=(8, 20, 50, 100, 200), episodes=60):
         warm = float(np.median(late))
         table.add_row(
             f"{machines}",
+            f"{episodes}",
             f"{structure.cells}",
             f"{int(history.replans.sum())}",
             f"{1e3 * warm:.1f}",

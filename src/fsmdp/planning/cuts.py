@@ -100,6 +100,7 @@ class Master:
 
     def box_holds_back(self, found: Solution) -> bool:
         """Whether the box pushes: otherwise the value is that of the cuts alone."""
+        assert found.duals is not None
         return bool(found.duals[self._n_solved :].max() > PUSH)
 
     def grow_box(self) -> None:

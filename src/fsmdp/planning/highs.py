@@ -49,7 +49,7 @@ class Solution:
     objective: float
     iterations: int
     seconds: float
-    duals: Floats  # (n_rows,)
+    duals: Floats | None = None  # (n_rows,), of the interior method only
 
 
 class LiveProgram:
@@ -62,7 +62,9 @@ class LiveProgram:
         lower: Floats,
     ) -> None:
         n_rows, n_columns = matrix.shape
-        self._rows = np.arange(n_rows, dtype=np.int32)
+        self._lower = np.array(lower, dtype=np.float64)
+        self._infinite = np.full(n_rows, highspy.kHighsInf)
+        self._limited = False
         program = highspy.HighsLp()
         program.num_col_, program.num_row_ = n_columns, n_rows
         program.col_cost_ = cost
@@ -70,7 +72,7 @@ class LiveProgram:
         program.col_lower_ = -free
         program.col_upper_ = free
         program.row_lower_ = lower
-        program.row_upper_ = np.full(n_rows, highspy.kHighsInf)
+        program.row_upper_ = self._infinite
         by_row = sparse.csr_matrix(matrix)
         program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         program.a_matrix_.start_ = by_row.indptr.astype(np.int32)
@@ -92,8 +94,10 @@ class LiveProgram:
 
     def set_lower(self, lower: Floats) -> None:
         """New right-hand sides for all rows; the last basis stays dual feasible."""
-        infinite = np.full(len(lower), highspy.kHighsInf)
-        self._highs.changeRowsBounds(len(lower), self._rows, lower, infinite)  # type: ignore[attr-defined]
+        changed = np.flatnonzero(lower != self._lower).astype(np.int32)
+        infinite = self._infinite[: len(changed)]
+        self._highs.changeRowsBounds(len(changed), changed, lower[changed], infinite)  # type: ignore[attr-defined]
+        self._lower = lower
 
     def set_cost(self, cost: Floats) -> None:
         """New costs for the first columns; the last basis stays primal feasible."""
@@ -112,9 +116,11 @@ class LiveProgram:
     def solve(self, time_limit: float | None = None) -> Solution:
         """Run from wherever the last run ended."""
         began = time.perf_counter()
-        limit = highspy.kHighsInf if time_limit is None else max(time_limit, 0.0)
-        # HiGHS counts time from the first run of an object.
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + limit)
+        if time_limit is not None or self._limited:
+            limit = highspy.kHighsInf if time_limit is None else max(time_limit, 0.0)
+            # HiGHS counts time from the first run of an object.
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + limit)
+            self._limited = time_limit is not None
         self._highs.run()
         info = self._highs.getInfo()
         solution = self._highs.getSolution()
@@ -127,7 +133,6 @@ class LiveProgram:
             float(info.objective_function_value),
             max(0, int(iterations)),
             time.perf_counter() - began,
-            np.array(solution.row_dual),
         )
 
 

@@ -70,6 +70,7 @@ class StagewiseProgram:
             self._program.set_options(simplex_dual_edge_weight_strategy=1)
         self._cost = cost
         self._bases: dict[int, Basis] = {}  # by step, from the last call
+        self._settled: tuple[Floats, Floats] | None = None  # the last step: right side, weights
         self.n_rows, self.n_columns = matrix.shape
         self.seconds_building = time.perf_counter() - began
 
@@ -95,16 +96,24 @@ class StagewiseProgram:
         scale = reward_scale(intervals)
         for row in reversed(range(network.horizon)):
             right_side = network.right_side(following, intervals, view)
-            self._program.set_lower(self._gather @ (right_side / scale))
+            lower = self._gather @ (right_side / scale)
+            is_last = row == network.horizon - 1 > 0
+            if is_last and self._settled is not None and np.array_equal(lower, self._settled[0]):
+                weights[row] = following = scale * self._settled[1]
+                iterations.append(0)
+                continue
+            self._program.set_lower(lower)
             if row == 0 and first_means is not None:
                 self._program.set_cost(self._with_means(first_means))
-            if row in self._bases and isinstance(self._program, LiveProgram):
+            restarted = row in self._bases
+            if restarted and isinstance(self._program, LiveProgram):
                 self._program.restart_from(self._bases[row])
             left = None if time_limit is None else time_limit - (time.perf_counter() - began)
             found = self._program.solve(left)
             if found.status is not Status.OPTIMAL:
                 status = found.status
-            weights[row] = following = scale * found.values[:n_functions] / self._scales
+            unscaled = found.values[:n_functions] / self._scales
+            weights[row] = following = scale * unscaled
             objective = scale * found.objective
             iterations.append(found.iterations)
             # The last two steps and the first (with its own objective) differ less from
@@ -113,6 +122,10 @@ class StagewiseProgram:
                 row >= network.horizon - 2 or (row == 0 and first_means is not None)
             ):
                 self._bases[row] = self._program.basis()
+            # A solve that left its starting basis as it was would give the same numbers again, to
+            # the last bit, so that a run that is resumed without them does not differ.
+            if is_last and restarted and found.iterations == 0:
+                self._settled = lower, unscaled
         if first_means is not None:
             self._program.set_cost(self._cost)
         seconds = time.perf_counter() - began
@@ -128,6 +141,7 @@ class StagewiseProgram:
 
     def set_stage_bases(self, packed: NDArray[np.int64]) -> None:
         """Start from bases that `stage_bases` gave."""
+        self._settled = None
         self._bases = {int(one[0]): unpack_basis(one[1:], self.n_columns) for one in packed}
 
     def _with_means(self, means: Floats) -> Floats:
