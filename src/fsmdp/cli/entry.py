@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fsmdp.cli import demo, plan
+from fsmdp.cli import demo, inspect, plan, simulate
 from fsmdp.cli.app import app
 
-COMMANDS = (demo, plan)
+COMMANDS = (demo, inspect, plan, simulate)
 """Modules whose import registers a command, in the order of the help."""
 
 

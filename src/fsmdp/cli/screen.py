@@ -31,3 +31,25 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
         finally:
             log.removeHandler(show)
             log.setLevel(level)
+
+
+@contextmanager
+def episodes_bar(text: str, total: int, silent: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error stream with the time left; called with episodes done and in all."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if silent or not console.is_terminal:
+        yield lambda _done, _total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(text, total=total)
+        yield lambda done, _total: progress.update(task, completed=done)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
+
+from fsmdp.errors import ModelError
+from fsmdp.model.basis import Basis
+
+BASES: Mapping[str, Callable[[Any], Basis]] = MappingProxyType(
+    {"singles": Basis.singles, "pairs": Basis.pairs}
+)
 
 
 def read_model(text: str) -> Any:
@@ -17,12 +26,8 @@ def read_model(text: str) -> Any:
     return build_domain(text)
 
 
-def read_basis(model: Any, text: str) -> Any:
+def read_basis(model: Any, text: str) -> Basis:
     """One of the ready-made bases by name."""
-    from fsmdp.errors import ModelError
-    from fsmdp.model.basis import Basis
-
-    made = {"singles": Basis.singles, "pairs": Basis.pairs}
-    if text not in made:
-        raise ModelError(f"unknown basis {text!r}; expected {' or '.join(made)}.")
-    return made[text](model)
+    if text not in BASES:
+        raise ModelError(f"unknown basis {text!r}; expected {' or '.join(BASES)}.")
+    return BASES[text](model)

@@ -1,0 +1,175 @@
+"""`fsmdp inspect`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.screen import working
+
+
+@app.command(
+    name="inspect",
+    epilog="Examples: [bold]fsmdp inspect --list[/bold], "
+    "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold], "
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011:1[/bold], "
+    "[bold]fsmdp inspect pump.json --json[/bold]",
+)
+def inspect_command(
+    model_text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
+            "rddl:[bold]DOMAIN[/bold]:INSTANCE, or a JSON model file.",
+        ),
+    ] = None,
+    list_domains: Annotated[
+        bool, typer.Option("--list", help="List domains and their options.")
+    ] = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model holds and how large planning would be, before any work is done."""
+    from fsmdp.errors import ModelError
+    from fsmdp.experiments.catalog import read_model
+
+    if list_domains:
+        _show_domains(as_json)
+        return
+    if model_text is None:
+        raise ModelError("inspect: expected a MODEL, or --list for the domains and their options.")
+    with working("inspecting", quiet or as_json) as tell:
+        model = read_model(model_text)
+        tell("laying out cost networks")
+        facts = {"model": model_text, "seed": seed} | model_facts(model)
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        _show_facts(model, facts)
+
+
+def model_facts(model: Any) -> dict[str, Any]:
+    """Sizes of a model, and of the cost networks of the ready-made bases."""
+    from fsmdp.experiments.catalog import BASES
+    from fsmdp.planning.sizes import network_sizes
+
+    bases = {}
+    for name, make in BASES.items():
+        basis = make(model)
+        bases[name] = {
+            "functions": len(basis),
+            "cells": model.structure(basis).cells,
+            "networks": [
+                {
+                    "elimination": size.elimination,
+                    "induced_width": size.induced_width,
+                    "largest_table": size.largest_table,
+                    "rows": size.rows,
+                    "refused": size.refused,
+                }
+                for size in network_sizes(model, basis)
+            ],
+        }
+    parents = [len(model.parents(i)) for i in range(len(model.variables))]
+    scopes = [len(table.scope) for cases in model.reward_means for table in cases]
+    return {
+        "variables": len(model.variables),
+        "sizes": sorted({variable.size for variable in model.variables}),
+        "latents": len(model.latents),
+        "log10_states": model.log10_states,
+        "actions": len(model.actions),
+        "horizon": model.horizon,
+        "discount": model.discount,
+        "reward_terms": len(model.rewards),
+        "largest_reward_scope": max(scopes, default=0),
+        "largest_parents": max(parents, default=0),
+        "bases": bases,
+    }
+
+
+def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(emoji=False)
+    table = Table(title=str(model), show_header=False, min_width=60)
+    table.add_column(style="bold")
+    table.add_column()
+    sizes = ", ".join(map(str, facts["sizes"]))
+    rows = [
+        ("states", f"10^{facts['log10_states']:.1f}"),
+        ("variables", f"{facts['variables']} with {sizes} values each"),
+        ("actions", f"{facts['actions']}"),
+        ("horizon", f"{facts['horizon'] or 'infinite'}, discount {facts['discount']:g}"),
+        (
+            "reward terms",
+            f"{facts['reward_terms']}, of at most {facts['largest_reward_scope']} variables",
+        ),
+        ("parents", f"at most {facts['largest_parents']}"),
+    ]
+    if facts["latents"]:
+        rows.insert(2, ("latents", f"{facts['latents']}"))
+    for name, text in rows:
+        table.add_row(name, text)
+    console.print(table)
+    networks = Table(title="Cost networks, by basis and elimination", min_width=60)
+    for heading in ("basis", "functions", "cells", "elimination", "width", "largest table", "rows"):
+        networks.add_column(heading, justify="right" if heading != "basis" else "left")
+    for name, basis in facts["bases"].items():
+        for size in basis["networks"]:
+            numbers = (
+                ["too wide", "", ""]
+                if size["refused"]
+                else [str(size["induced_width"]), f"{size['largest_table']:,}", f"{size['rows']:,}"]
+            )
+            networks.add_row(
+                name, f"{basis['functions']}", f"{basis['cells']}", size["elimination"], *numbers
+            )
+    console.print(networks)
+
+
+def _show_domains(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fsmdp.domains.registry import DOMAINS
+
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    domain.name: {
+                        "summary": domain.summary,
+                        "options": {
+                            name: kind.description for name, kind in domain.options.items()
+                        },
+                        "positional": list(domain.options)[: domain.positional],
+                    }
+                    for domain in DOMAINS.values()
+                }
+            )
+        )
+        return
+    console = Console(emoji=False)
+    table = Table(title="Domains: write name:value:… or name:option=value:…", show_lines=True)
+    table.add_column("domain", style="bold")
+    table.add_column("what it is")
+    table.add_column("options (those marked * also without their names)")
+    for domain in DOMAINS.values():
+        options = "\n".join(
+            f"{name}{'*' if place < domain.positional else ''}: {kind.description}"
+            for place, (name, kind) in enumerate(domain.options.items())
+        )
+        table.add_row(domain.name, domain.summary, options)
+    console.print(table)
+    console.print(
+        "Beside these: rddl:DOMAIN:INSTANCE (with the extra 'rddl') and JSON model files.",
+        highlight=False,
+    )

@@ -1,0 +1,81 @@
+"""`fsmdp inspect` and `fsmdp simulate`, as a user meets them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import fsmdp
+from fsmdp.cli import entry
+from fsmdp.planning.sizes import joined_variables, network_sizes
+
+
+def run(*arguments):
+    return CliRunner().invoke(entry.app, arguments)
+
+
+def test_inspect_tells_the_sizes_that_planning_will_have():
+    done = run("inspect", "sysadmin:ring:12", "--json")
+    facts = json.loads(done.output)
+    model = fsmdp.domains.sysadmin(12)
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="stagewise")
+    singles = facts["bases"]["singles"]
+    shared = next(one for one in singles["networks"] if one["elimination"] == "shared")
+    assert (shared["induced_width"], shared["rows"]) == (plan.induced_width, plan.rows)
+    assert singles["functions"] == len(plan.basis)
+    assert facts["variables"] == 12
+    assert facts["actions"] == 13
+
+
+def test_inspect_prints_tables_for_people():
+    done = run("inspect", "gridworld:3:3")
+    assert done.exit_code == 0
+    for words in ("latents", "reward terms", "Cost networks", "singles", "pairs"):
+        assert words in done.output
+
+
+def test_a_network_beyond_the_limit_is_said_to_be_too_wide():
+    model = fsmdp.domains.sysadmin(8)
+    sizes = network_sizes(model, fsmdp.Basis.singles(model), limit=4)
+    assert all(size.rows is None and "limit" in size.refused for size in sizes)
+
+
+def test_the_edges_of_a_ring_s_cost_network_are_those_of_the_ring():
+    from fsmdp.planning.bellman import network_of_model
+
+    model = fsmdp.domains.sysadmin(6)
+    network, _ = network_of_model(model, fsmdp.Basis.singles(model))
+    ring = {tuple(sorted((i, (i + 1) % 6))) for i in range(6)}
+    assert set(joined_variables(network)) == ring
+
+
+def test_the_list_names_every_domain_with_its_options():
+    found = json.loads(run("inspect", "--list", "--json").output)
+    assert set(found) == set(fsmdp.domains.DOMAINS)
+    assert "topology" in found["sysadmin"]["options"]
+    assert "sysadmin" in run("inspect", "--list").output
+
+
+def test_a_simulated_mean_is_near_the_exact_value():
+    model = fsmdp.domains.sysadmin(4)
+    exact = fsmdp.solve_exactly(model).start_value
+    facts = json.loads(
+        run("simulate", "sysadmin:ring:4", "--policy", "optimal", "--json", "--seed", "3").output
+    )
+    assert abs(facts["mean"] - exact) < 5 * facts["standard_error"]
+
+
+@pytest.mark.parametrize("policy", ["random", "wait", "plan"])
+def test_a_policy_is_simulated_by_its_name(policy):
+    done = run("simulate", "sysadmin:ring:4", "--policy", policy, "--episodes", "50")
+    assert done.exit_code == 0
+    assert f"{policy}: " in done.output
+
+
+def test_a_plan_file_is_simulated(tmp_path):
+    path = tmp_path / "plan.npz"
+    model = fsmdp.domains.sysadmin(4)
+    plan = fsmdp.plan(model)
+    plan.save(path)
+    facts = json.loads(run("simulate", "sysadmin:ring:4", "--policy", str(path), "--json").output)
+    assert facts["mean"] == fsmdp.rollout(model, plan, 1000, seed=0).mean
