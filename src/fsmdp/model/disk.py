@@ -17,7 +17,10 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     part = None
     try:
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        part.write_bytes(content)
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the new name on an empty file
         part.replace(target)
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None
