@@ -220,7 +220,7 @@ def test_bad_options_are_refused_with_a_remedy():
         "scale: expected a number above 0": {"scale": 0.0},
         "confidence: expected one of weissman": {"confidence": "normal"},
         "replan: expected 'episode'": {"replan": "never"},
-        "method: expected 'stagewise' or 'joint'": {"method": "ellipsoid"},
+        "method: expected one of stagewise, joint": {"method": "ellipsoid"},
     }.items():
         with pytest.raises(ModelError, match=message):
             fsmdp.UCRLFactored(structure, **options)

@@ -1,4 +1,4 @@
-"""Files of plain arrays: NPZ, written whole or not at all, read without pickle and within limits."""
+"""Files of arrays (NPZ): written whole or not at all, read without pickle and within limits."""
 
 from __future__ import annotations
 

@@ -9,23 +9,20 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import (
-    EnumeratedLearner,
-    Function,
-    check_probability,
-    check_scale,
-    scale_label,
-)
+from fsmdp.learning.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states, check_structure
+from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states
 from fsmdp.learning.confidence import reward_bounds
+from fsmdp.model.cases import Cases
+from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.rewards import Reward
-from fsmdp.model.structure import Structure
+from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.variables import Scope
 
 
-class UCRLProduct(EnumeratedLearner):
+class UCRLProduct(OptimisticLearner):
     """Optimism over products of balls: P(s' | s, a) = prod_i P_i(s'_i | parents of i, a).
 
     |P_i - P^_i|_1 <= sqrt(d / n),  d = 4 |Val(i)| log(4 m |X_i| k / delta),
@@ -54,24 +51,23 @@ class UCRLProduct(EnumeratedLearner):
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
-        self.delta, self.scale = check_probability(delta), check_scale(scale)
-        check_structure(self.name, structure)
         super().__init__(
-            structure,
-            seed=seed,
-            known_rewards=known_rewards,
-            limit=limit,
-            functions=_one_for_each_variable(structure),
-            rewards=structure.rewards,
+            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
         )
-        self.heuristic = self.scale != 1.0
         self._n_terms = len(structure.rewards)
         self._sizes = np.array([v.size for v in structure.variables], dtype=np.int64)
         n_items = self._n_terms + 1 + len(self._sizes)
         # cell of each reward term, the constant and each variable
         self._cell_at = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
         fill_cells(self.cells.layout.lookup, all_states(structure), self._cell_at)
-        self._cell_known = self.term_known[self.cells.term]
+
+    def counted_functions(self) -> Sequence[Function]:
+        """Each variable by itself, with its own parents."""
+        return _one_for_each_variable(self.structure)
+
+    def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:  # noqa: ARG002
+        """Where the structure says."""
+        return self.structure.rewards
 
     def radii(self) -> Floats:
         """Radius of the ball of each transition cell; 2, which is everything, where unseen."""
@@ -85,7 +81,7 @@ class UCRLProduct(EnumeratedLearner):
     def factored_rewards(self) -> Ends:
         """Bounds on the mean reward of each (action, state), added up over the terms."""
         low, high = reward_bounds(self.cells, self.statistics, self.episode, self.delta, self.scale)
-        known = self._cell_known
+        known = self.cell_known
         low[known] = high[known] = self.known_means[known]
         at = self._cell_at[:, :, : self._n_terms]
         return low[at].sum(axis=2), high[at].sum(axis=2)
@@ -118,10 +114,6 @@ class UCRLProduct(EnumeratedLearner):
             )
         )
 
-    def describe(self) -> str:
-        """The options that matter."""
-        return f"delta {self.delta:g}{scale_label(self.scale)}"
-
 
 def _one_for_each_variable(structure: Structure) -> list[Function]:
     """For each variable a function that tells its values apart, with the variable's parents."""
@@ -134,8 +126,8 @@ def _one_for_each_variable(structure: Structure) -> list[Function]:
         ]
         if not looking:
             raise ModelError(
-                f"UCRLProduct: no basis function of the structure looks at {variable.name!r}, so "
-                "its parents are unknown; use a basis that has every variable (Basis.singles)."
+                f"UCRLProduct: no basis function of the structure looks at {show(variable.name)}, "
+                "so its parents are unknown; use a basis that has every variable (Basis.singles)."
             )
         table = bound_table((position,), np.arange(float(variable.size)))
         functions.append((table, structure.parents[min(looking)[1]]))
