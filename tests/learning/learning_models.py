@@ -107,3 +107,39 @@ def expected_regret(model, exact, learner, episodes, seed):
     history = fsmdp.learn(model, learner, episodes=episodes, seed=seed)
     values = np.array([policy_value(exact, planned) for planned in plans])
     return history, exact.start_value - values[np.cumsum(history.replans) - 1]
+
+
+WITHOUT_SECONDS = [
+    "returns",
+    "optimistic_values",
+    "slacks",
+    "widths",
+    "replans",
+    "lifts",
+    "w_norms",
+]
+
+
+def learners(structure, known=None):
+    return {
+        "practical": lambda: fsmdp.UCRLFactored(structure, known_rewards=known),
+        "paper": lambda: fsmdp.UCRLFactored(structure, "paper", known_rewards=known),
+        "psrl": lambda: fsmdp.PSRLFactored(structure, known_rewards=known),
+        "psrl, by growth": lambda: fsmdp.PSRLFactored(structure, replan=0.5, known_rewards=known),
+    }
+
+
+NAMES = list(learners(None))
+
+
+def assert_same_history(one, other, exact=True):
+    for name in WITHOUT_SECONDS:
+        if exact:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+        else:
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), 1e-12, 1e-12, name)
+
+
+def assert_same_counts(one, other):
+    for name, array in one.statistics.arrays().items():
+        np.testing.assert_array_equal(array, other.statistics.arrays()[name], name)

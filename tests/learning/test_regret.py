@@ -169,7 +169,7 @@ def test_the_allowance_covers_the_noise_of_returns():
 def test_bounds_refuse_what_makes_no_sense():
     model = domains.sysadmin(2, horizon=2)
     structure = model.structure(fsmdp.Basis.singles(model))
-    with pytest.raises(ModelError, match="episodes: expected at least 1"):
+    with pytest.raises(ModelError, match="episodes: expected a whole number"):
         fsmdp.regret_bound(structure, episodes=0)
     with pytest.raises(ModelError, match="delta: expected a probability"):
         fsmdp.regret_bound(structure, episodes=1, delta=2)

@@ -41,6 +41,10 @@ class CountingLearner:
         """The structure whose cells are counted: the one that was told, unless overridden."""
         return self.structure
 
+    def given(self) -> list[np.ndarray]:
+        """What tells this learner from others of the same options and structure."""
+        return [self.term_known, self.known_means]
+
     @property
     def horizon(self) -> int:
         """Steps of an episode."""

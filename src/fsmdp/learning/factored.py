@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.learning.counting import CountingLearner
 from fsmdp.learning.live import LivePlanner
+from fsmdp.learning.options import LARGEST
 from fsmdp.model.checks import is_number, show
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -73,7 +73,7 @@ class FactoredLearner(CountingLearner):
 def _growth(replan: object) -> float:
     if isinstance(replan, str) and replan == "episode":
         return EVERY_EPISODE
-    if is_number(replan) and 0 <= replan < math.inf:
+    if is_number(replan) and 0 <= replan <= LARGEST:
         return float(replan)
     raise ModelError(
         "replan: expected 'episode', or the growth of a cell that calls for a new plan, found "

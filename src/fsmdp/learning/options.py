@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from fsmdp.errors import ModelError
 from fsmdp.model.checks import as_whole, is_number, show
 from fsmdp.model.structure import Structure
+
+LARGEST = 1e12
+"""The largest number that makes sense as an option."""
+
+LARGEST_SEED = 2**128
 
 
 def check_structure(name: str, structure: object) -> Structure:
@@ -27,7 +31,7 @@ def check_structure(name: str, structure: object) -> Structure:
 
 def as_seed(seed: object) -> int:
     """A seed of a random generator."""
-    return as_whole(seed, "seed", 0)
+    return as_whole(seed, "seed", 0, LARGEST_SEED)
 
 
 def as_probability(value: object, where: str = "delta") -> float:
@@ -40,10 +44,13 @@ def as_probability(value: object, where: str = "delta") -> float:
 
 
 def as_positive(value: object, where: str, remedy: str) -> float:
-    """A finite number above 0."""
-    if is_number(value) and 0 < value < math.inf:
+    """A number above 0, small enough to be multiplied and added without overflow."""
+    if is_number(value) and 0 < value <= LARGEST:
         return float(value)
-    raise ModelError(f"{where}: expected a number above 0, found {show(value)}; {remedy}.")
+    raise ModelError(
+        f"{where}: expected a number above 0 and at most {LARGEST:g}, found {show(value)}; "
+        f"{remedy}."
+    )
 
 
 def as_scale(scale: object) -> float:

@@ -55,6 +55,11 @@ class PSRLFactored(FactoredLearner):
         firsts = self.cells.layout.outcome_start[:-1]
         draws = self.rng.standard_gamma(self.prior + self.statistics.outcomes)
         totals = np.add.reduceat(draws, firsts)
+        empty = np.flatnonzero(totals == 0)
+        if len(empty):
+            # A small prior can draw nothing but zeros; then all is on one value, at random.
+            draws[firsts[empty] + self.rng.integers(self.cells.n_values[empty])] = 1.0
+            totals[empty] = 1.0
         means = np.add.reduceat(draws * self._outcome_values, firsts) / totals
         means[self.cells.lowest == self.cells.highest] = 1.0  # only the constant is
         return np.clip(means, self.cells.lowest, self.cells.highest)

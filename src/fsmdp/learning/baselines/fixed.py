@@ -64,6 +64,11 @@ class _Follower(CountingLearner):
         """The options that matter."""
         return ""
 
+    def given(self) -> list[np.ndarray]:
+        """The policy, as it is followed."""
+        policy = self._policy
+        return [*super().given(), policy.strides, policy.table, policy.entries, *policy.lookup]
+
     def replan(self) -> Planned:
         """The same policy as ever."""
         n_cells, unclaimed = len(self.statistics.visits), np.nan

@@ -59,6 +59,10 @@ class LSVIUCB(OptimisticLearner):
         )
         self.features = self._resolve(features)  # (n_actions * n_states, d)
 
+    def given(self) -> list[np.ndarray]:
+        """The features too."""
+        return [*super().given(), self.features]
+
     def beta(self) -> float:
         """Factor of the bonus, for rewards in [0, 1]."""
         d, steps = self.features.shape[1], self.horizon * self.episode
@@ -99,6 +103,11 @@ class LSVIUCB(OptimisticLearner):
         return (f"{self.features.shape[1]} features",)
 
     def _resolve(self, features: Features) -> Floats:
+        if isinstance(features, type):
+            raise ModelError(
+                f"features: expected an array or a function (state, action), found the class "
+                f"{features.__name__}; make one."
+            )
         if callable(features):
             states = [tuple(map(int, state)) for state in all_states(self.structure)]
             rows = [[np.asarray(features(s, a)) for a in self.structure.actions] for s in states]

@@ -17,6 +17,8 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
+MOST_EPISODES = 10**18
+
 HOEFFDING, BERNSTEIN = "hoeffding", "bernstein"
 
 
@@ -54,7 +56,9 @@ class UCBVI(OptimisticLearner):
         limit: int = ENTRY_LIMIT,
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", (HOEFFDING, BERNSTEIN))
-        self.episodes = None if episodes is None else as_whole(episodes, "episodes", 1)
+        self.episodes = (
+            None if episodes is None else as_whole(episodes, "episodes", 1, MOST_EPISODES)
+        )
         super().__init__(
             structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
         )
