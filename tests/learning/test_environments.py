@@ -63,25 +63,46 @@ def test_one_number_may_stand_for_several_variables():
     assert learner.statistics.episodes == 3
 
 
+PARTS = ("observation", "reward", "terminated", "truncated", "info")
+
+
 class Broken(Walk):
     """A walk with something wrong."""
 
-    def __init__(self, vector=None, value=None, reward=None, ends=None, **spaces):
-        self.vector, self.value, self.reward, self.ends = vector, value, reward, ends
-        for name, space in spaces.items():
+    def __init__(self, ends=None, start=None, stepped=None, **changes):
+        self.ends, self.start, self.stepped = ends, start, stepped
+        self.changes = {name: changes.pop(name) for name in PARTS if name in changes}
+        for name, space in changes.items():
             setattr(self, name, space)
 
+    def reset(self, *, seed=None, options=None):
+        found = super().reset(seed=seed)
+        return found if self.start is None else self.start
+
     def step(self, action):
-        place, reward, terminated, truncated, info = super().step(action)
-        if self.vector is not None:
-            info["rewards"] = self.vector
-        place = place if self.value is None else self.value
-        return place, self.reward or reward, terminated, truncated or self.ends == self.steps, info
+        found = dict(zip(PARTS, super().step(action), strict=True)) | self.changes
+        found["truncated"] |= self.ends == self.steps
+        return tuple(found.values()) if self.stepped is None else self.stepped
+
+
+class Dice(Walk):
+    """A walk that keeps its generator elsewhere."""
+
+    np_random = "dice"
+
+    def reset(self, *, seed=None, options=None):
+        self.place, self.steps = 0, 0
+        return self.place, {}
 
 
 def two_terms():
     case = fsmdp.Case(fsmdp.ANY, parents=["place"])
     return walk_structure(rewards=[fsmdp.Reward("a", [case]), fsmdp.Reward("b", [case])])
+
+
+def noisy_goal():
+    case = fsmdp.Case(fsmdp.ANY, parents=["place"])
+    return walk_structure(rewards=[fsmdp.Reward("goal", [case], sigma=0.1)])
 
 
 MISMATCHES = {
@@ -110,9 +131,50 @@ MISMATCHES = {
         walk_structure(),
     ),
     "no info..rewards.., but the structure has 2 reward terms": (Walk(), two_terms()),
-    "is .0, 0, 0., the structure has 2 reward terms": (Broken(vector=[0, 0, 0]), two_terms()),
-    "shows value 9 of 'place', the structure expects 0 to 3": (Broken(value=9), walk_structure()),
+    "is .0, 0, 0., the structure has 2 reward terms": (
+        Broken(info={"rewards": [0, 0, 0]}),
+        two_terms(),
+    ),
+    "shows value 9 of 'place', the structure expects 0 to 3": (
+        Broken(observation=9),
+        walk_structure(),
+    ),
     "pays 2 for 'goal', which has no noise and bounds": (Broken(reward=2.0), walk_structure()),
+    "pays -7 for 'goal', which has noise of 0.1 and bounds .0, 1.; widen": (
+        Broken(reward=-7.0),
+        noisy_goal(),
+    ),
+    "reward is nan, expected a finite number": (Broken(reward=np.nan), noisy_goal()),
+    "reward is None, expected a finite number": (Broken(reward=None), walk_structure()),
+    "info..rewards.. is .nan., the structure has 1 reward terms; give one finite": (
+        Broken(info={"rewards": [np.nan]}),
+        noisy_goal(),
+    ),
+    "info..rewards.. is 'gold', the structure has 1": (
+        Broken(info={"rewards": "gold"}),
+        walk_structure(),
+    ),
+    "shows 1.5, expected one whole number as its observation space says": (
+        Broken(observation=1.5),
+        walk_structure(),
+    ),
+    "shows nan, expected one whole number": (Broken(observation=np.nan), walk_structure()),
+    "shows None, expected one whole number": (Broken(observation=None), walk_structure()),
+    "shows .1, 2., expected one whole number": (Broken(observation=[1, 2]), walk_structure()),
+    "shows value -1 of 'place'": (Broken(observation=-1), walk_structure()),
+    "shows 3, expected 1 whole numbers": (
+        Broken(start=(3, {}), observation_space=gymnasium.spaces.MultiDiscrete([4])),
+        walk_structure(),
+    ),
+    "reset returned 0, expected .observation, info.; wrap it": (
+        Broken(start=0),
+        walk_structure(),
+    ),
+    "step returned .0, 0.0, False, {}., expected .observation, reward, terminated": (
+        Broken(stepped=(0, 0.0, False, {})),
+        walk_structure(),
+    ),
+    "np_random is 'dice', expected a numpy Generator; call super": (Dice(), walk_structure()),
     "truncated the episode after 4 steps, the structure has horizon 6": (
         Broken(ends=4),
         walk_structure(),
@@ -135,3 +197,64 @@ def test_an_environment_that_pays_one_number_will_do_when_rewards_are_known():
     history = fsmdp.learn(Walk(), learner, episodes=5)
     assert len(history) == 5
     assert not learner.statistics.reward_sums.any()
+
+
+def test_an_environment_that_terminates_early_is_counted_as_far_as_it_went():
+    learner = fsmdp.PSRLFactored(walk_structure())
+    history = fsmdp.learn(Broken(terminated=True), learner, episodes=5)
+    assert learner.statistics.visits[-4 * 2 :].sum() == 5
+    assert len(history) == 5
+
+
+def test_an_environment_that_never_ends_is_left_at_the_horizon():
+    learner = fsmdp.PSRLFactored(walk_structure(horizon=3))
+    fsmdp.learn(Walk(), learner, episodes=5)
+    assert learner.statistics.reward_visits.sum() == 5 * 3
+
+
+def test_whole_numbers_of_other_types_will_do():
+    exact = Broken(observation=np.float32(1), reward=np.array([0.5]))
+    history = fsmdp.learn(exact, fsmdp.PSRLFactored(walk_structure()), episodes=2)
+    assert history.returns.tolist() == [3.0, 3.0]
+
+
+WRAPPED = {
+    "TimeLimit": lambda env: gymnasium.wrappers.TimeLimit(env, 6),
+    "OrderEnforcing": gymnasium.wrappers.OrderEnforcing,
+    "PassiveEnvChecker": gymnasium.wrappers.PassiveEnvChecker,
+    "RecordEpisodeStatistics": gymnasium.wrappers.RecordEpisodeStatistics,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_wrapped_environments_give_the_counts_of_bare_ones(name):
+    bare, wrapped = (fsmdp.PSRLFactored(walk_structure()) for _ in range(2))
+    fsmdp.learn(Walk(), bare, episodes=20, seed=1)
+    fsmdp.learn(WRAPPED[name](Walk()), wrapped, episodes=20, seed=1)
+    np.testing.assert_array_equal(bare.statistics.outcomes, wrapped.statistics.outcomes)
+
+
+def test_a_time_limit_below_the_horizon_is_refused():
+    short = gymnasium.wrappers.TimeLimit(Walk(), 2)
+    with pytest.raises(ModelError, match=r"truncated the episode after 2 steps.*max_episode_steps"):
+        fsmdp.learn(short, fsmdp.PSRLFactored(walk_structure()), episodes=1)
+
+
+def test_observations_and_actions_may_start_above_zero():
+    class Shifted(Walk):
+        observation_space = gymnasium.spaces.Discrete(4, start=10)
+        action_space = gymnasium.spaces.Discrete(2, start=5)
+
+        def reset(self, *, seed=None, options=None):
+            place, info = super().reset(seed=seed)
+            return place + 10, info
+
+        def step(self, action):
+            assert action in (5, 6)
+            place, *rest = super().step(action - 5)
+            return place + 10, *rest
+
+    one, other = (fsmdp.PSRLFactored(walk_structure()) for _ in range(2))
+    fsmdp.learn(Walk(), one, episodes=10, seed=1)
+    fsmdp.learn(Shifted(), other, episodes=10, seed=1)
+    np.testing.assert_array_equal(one.statistics.outcomes, other.statistics.outcomes)

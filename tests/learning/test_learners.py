@@ -251,6 +251,30 @@ def test_statistics_of_two_runs_add_up_to_those_of_both(tmp_path):
     other = fsmdp.PSRLFactored(model.structure(fsmdp.Basis.singles(model)))
     with pytest.raises(ModelError, match="same structure"):
         both + other.statistics
+    with pytest.raises(ModelError, match="expected statistics to add, found 3"):
+        both + 3
+
+
+def test_files_that_hold_no_statistics_are_refused(tmp_path):
+    model, path = coins(), tmp_path / "counts.npz"
+    arrays = fsmdp.PSRLFactored(model.structure(fsmdp.Basis.pairs(model))).statistics.arrays()
+    for changed, message in (
+        ({"visits": -1 - arrays["visits"]}, "no negative counts"),
+        ({"starts": arrays["starts"] + 0.5}, "starts: expected counts"),
+        ({"reward_sums": arrays["reward_sums"] * np.nan}, "expected finite numbers"),
+        ({"reward_sums": arrays["visits"]}, "reward_sums: expected sums"),
+        ({"episodes": arrays["visits"]}, "episodes: expected counts"),
+    ):
+        np.savez(path, **(arrays | changed))
+        with pytest.raises(ModelError, match=message):
+            Statistics.load(path)
+    np.savez(path, visits=arrays["visits"])
+    with pytest.raises(ModelError, match=r"a part is missing or wrong \('outcomes'\)"):
+        Statistics.load(path)
+    with pytest.raises(ModelError, match="No such file"):
+        Statistics.load(tmp_path / "nowhere.npz")
+    with pytest.raises(ModelError, match="cannot write"):
+        fsmdp.PSRLFactored(model.structure(fsmdp.Basis.pairs(model))).statistics.save(tmp_path)
 
 
 def test_a_learner_goes_on_from_what_it_knows():

@@ -43,9 +43,14 @@ def _digits(first: int, n: int, structure: Structure) -> Callable[[Integers], In
             "whose sizes multiply to it (the last one runs fastest)."
         )
     strides = np.cumprod([1, *reversed(sizes[1:])])[::-1]
-    # The first digit is left whole, so that a number out of range shows there.
-    wraps = np.array([np.iinfo(np.int64).max, *sizes[1:]])
-    return lambda seen: (seen - first) // strides % wraps
+    inner = np.array(sizes[1:], dtype=np.int64)
+
+    def split(seen: Integers) -> Integers:
+        digits: Integers = (seen - first) // strides
+        digits[1:] %= inner  # the first is left whole, so that what is out of range shows there
+        return digits
+
+    return split
 
 
 class _Reader:
