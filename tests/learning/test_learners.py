@@ -8,14 +8,18 @@ from tests.learning.learning_models import coins, planned_values, record_plans, 
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.learning.confidence import CONFIDENCE
 from fsmdp.learning.statistics import Statistics
 from fsmdp.planning.stagewise import StagewiseProgram
 
 VARIANTS = {
     "practical": {},
     "paper": {"preset": "paper"},
-    "hoeffding": {"confidence": "hoeffding", "replan": "episode"},
     "weissman, doubling": {"confidence": "weissman", "replan": 1.0},
+} | {
+    f"{confidence}, {method}": {"confidence": confidence, "method": method, "replan": "episode"}
+    for confidence in CONFIDENCE
+    for method in ("stagewise", "joint")
 }
 
 
@@ -29,10 +33,15 @@ def small_models():
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("name", small_models())
-def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, options):
+@pytest.mark.parametrize("known", [False, True], ids=["learnt rewards", "known rewards"])
+def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, options, known):
     model = small_models()[name]
     exact = fsmdp.solve_exactly(model)
-    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)), **options)
+    learner = fsmdp.UCRLFactored(
+        model.structure(fsmdp.Basis.singles(model)),
+        known_rewards=model.rewards if known else None,
+        **options,
+    )
     truth, sets, plans = true_means(model, learner.structure), [], record_plans(learner)
     recorded = learner.replan
 
@@ -41,7 +50,8 @@ def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, 
         return recorded()
 
     learner.replan = replan
-    fsmdp.learn(model, learner, episodes=25, seed=1)
+    history = fsmdp.learn(model, learner, episodes=20, seed=1)
+    assert len(plans) == history.replans.sum()
     inside = [bounds.contains(*truth) for bounds in sets]
     assert sum(inside) > 0
     for planned in (p for p, is_inside in zip(plans, inside, strict=True) if is_inside):
