@@ -148,7 +148,7 @@ def learners(structure, known=None):
         "practical": lambda: fsmdp.UCRLFactored(structure, known_rewards=known),
         "paper": lambda: fsmdp.UCRLFactored(structure, "paper", known_rewards=known),
         "psrl": lambda: fsmdp.PSRLFactored(structure, known_rewards=known),
-        "psrl, by growth": lambda: fsmdp.PSRLFactored(structure, replan=0.5, known_rewards=known),
+        "psrl, by growth": lambda: fsmdp.PSRLFactored(structure, replan=50.0, known_rewards=known),
     }
 
 

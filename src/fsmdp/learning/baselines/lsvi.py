@@ -37,7 +37,7 @@ class LSVIUCB(OptimisticLearner):
     States with their features are enumerated.
     Cost of a plan: |states| |actions| d^2 + d^3 + horizon |states| |actions| (|states| + d).
     Source: Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear
-    function approximation, Algorithm 1.
+    function approximation, Algorithm 1 and Theorem 3.1 (lambda = 1).
     """
 
     name = "LSVIUCB"

@@ -36,7 +36,8 @@ class UCRLProduct(OptimisticLearner):
     smallest basis function that looks at it. Rewards are learnt term by term.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states|^2 |actions|.
-    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs.
+    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs,
+    Algorithm 2; its radii are looser than they need be (docs/paper_notes.md, note 6).
     """
 
     name = "UCRLProduct"

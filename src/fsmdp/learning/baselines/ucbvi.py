@@ -34,7 +34,8 @@ class UCBVI(OptimisticLearner):
     10^4 H S^2 A L^2, which no run reaches; here it always is, so steps need not be told apart.
     T = H K for the given number K of `episodes`; without it, T = H k in episode k, and delta is
     spread over the episodes as 6 delta / (pi k)^2. Rewards that are noisy and not known take half
-    of delta, by the normal tail with a union over (s, a) and visits up to T.
+    of delta, by the normal tail with a union over (s, a) and visits up to T. No mean with its bonus
+    leaves the range of V_{l+1}, where the source caps Q_l by H; values are never above its own.
     `scale` multiplies squared bonuses; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states|^2 |actions|.
     Source: Azar, Osband and Munos (2017), Minimax regret bounds for reinforcement learning,

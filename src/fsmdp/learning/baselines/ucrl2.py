@@ -22,10 +22,12 @@ class UCRL2(OptimisticLearner):
     t the number of steps taken before the plan, plus one. Noise of another deviation has a radius
     in proportion; rewards without noise are known after one visit. The source plans for an endless
     horizon by extended value iteration and may change its plan at any step; here the same
-    inner maximisation is a backward induction, and plans change between episodes.
+    inner maximisation is a backward induction, and plans change between episodes. Its regret
+    theorem is about average reward and does not carry over; the sets do, and with them optimism.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states| (|states| |actions| + log |states|).
-    Source: Jaksch, Ortner and Auer (2010), Near-optimal regret bounds for reinforcement learning.
+    Source: Jaksch, Ortner and Auer (2010), Near-optimal regret bounds for reinforcement learning,
+    Figure 1 with equations 3 and 4, and Figure 2.
     """
 
     name = "UCRL2"
