@@ -156,7 +156,7 @@ def test_bad_options_are_refused_with_a_remedy():
         (fsmdp.UCBVI, {"bonus": "normal"}, "bonus: expected one of hoeffding, bernstein"),
         (fsmdp.UCBVI, {"delta": 1.0}, "delta: expected a probability"),
         (fsmdp.UCBVI, {"scale": 0}, "scale: expected a number above 0"),
-        (fsmdp.UCBVI, {"episodes": 0}, "episodes: expected a whole number of at least 1"),
+        (fsmdp.UCBVI, {"episodes": 0}, "episodes: expected a whole number from 1"),
     ):
         with pytest.raises(ModelError, match=message):
             make(structure, **options)
