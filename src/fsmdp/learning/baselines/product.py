@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
 from fsmdp.learning.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states
+from fsmdp.learning.baselines.states import all_states
 from fsmdp.learning.confidence import reward_bounds
 from fsmdp.model.cases import Cases
 from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
-from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Scope
@@ -42,25 +42,13 @@ class UCRLProduct(OptimisticLearner):
 
     name = "UCRLProduct"
 
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
-    ) -> None:
-        super().__init__(
-            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
-        )
-        self._n_terms = len(structure.rewards)
-        self._sizes = np.array([v.size for v in structure.variables], dtype=np.int64)
-        n_items = self._n_terms + 1 + len(self._sizes)
-        # cell of each reward term, the constant and each variable
-        self._cell_at = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
-        fill_cells(self.cells.layout.lookup, all_states(structure), self._cell_at)
+    @cached_property
+    def _cell_at(self) -> Integers:
+        """Cell of each reward term, the constant and each variable at every (action, state)."""
+        n_items = len(self.cells.layout.lookup.defaults) - 1  # the number of the state is left out
+        found = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
+        fill_cells(self.cells.layout.lookup, all_states(self.structure), found)
+        return found
 
     def counted_functions(self) -> Sequence[Function]:
         """Each variable by itself, with its own parents."""
@@ -74,7 +62,7 @@ class UCRLProduct(OptimisticLearner):
         """Radius of the ball of each transition cell; 2, which is everything, where unseen."""
         cells, n = self.cells, self.statistics.transition_visits
         cells_of_function = np.bincount(cells.function)[cells.function]
-        events = 4 * len(self._sizes) * cells_of_function * self.episode
+        events = 4 * len(self.structure.variables) * cells_of_function * self.episode
         squared = 4 * cells.n_values * np.log(events / self.delta)
         found = np.sqrt(self.scale * squared / np.maximum(n, 1))
         return np.where(n == 0, 2.0, np.minimum(found, 2.0))
@@ -84,22 +72,23 @@ class UCRLProduct(OptimisticLearner):
         low, high = reward_bounds(self.cells, self.statistics, self.episode, self.delta, self.scale)
         known = self.cell_known
         low[known] = high[known] = self.known_means[known]
-        at = self._cell_at[:, :, : self._n_terms]
+        at = self._cell_at[:, :, : self.cells.layout.n_terms]
         return low[at].sum(axis=2), high[at].sum(axis=2)
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
         n_reward_cells, layout = self.cells.n_reward_cells, self.cells.layout
-        cell_at = self._cell_at[:, :, self._n_terms + 1 :] - n_reward_cells
+        cell_at = self._cell_at[:, :, self.cells.layout.n_terms + 1 :] - n_reward_cells
         visits, outcomes = self.statistics.transition_visits, self.statistics.outcomes
         radii = self.radii()
+        sizes = np.array([v.size for v in self.structure.variables], dtype=np.int64)
 
         def means(following: Floats) -> Ends:
             low, high = (np.zeros((self.n_actions, self.n_states)) for _ in range(2))
             for found, sign in ((high, 1.0), (low, -1.0)):
                 fill_product_means(
                     cell_at,
-                    self._sizes,
+                    sizes,
                     layout.outcome_start,
                     outcomes,
                     visits,
