@@ -106,4 +106,63 @@ def expected_regret(model, exact, learner, episodes, seed):
     plans = record_plans(learner)
     history = fsmdp.learn(model, learner, episodes=episodes, seed=seed)
     values = np.array([policy_value(exact, planned) for planned in plans])
-    return history, exact.start_value - values[np.cumsum(history.replans) - 1]
+    losses = exact.start_value - values[np.cumsum(history.replans) - 1]
+    if isinstance(learner, fsmdp.UCRLFactored) and not learner.heuristic:
+        assert_below_the_theorems(learner, history, np.cumsum(losses))
+    return history, losses
+
+
+def assert_below_the_theorems(learner, history, regret):
+    """Every bound that applies to the learner, with and without the slack that was measured."""
+    structure, episodes = learner.structure, len(history)
+    assert (regret <= history.observable_regret_bound(learner.delta)).all()
+    for k in sorted({1, min(10, episodes), episodes}):
+        facts = {"episodes": k, "w_norm": history.w_norms[:k].max(), "delta": learner.delta}
+        slack = history.slacks[:k].sum()
+        bounds = [
+            fsmdp.regret_bound(structure, **facts),
+            fsmdp.regret_bound(structure, **facts, slack=slack),
+            fsmdp.symmetric_regret_bound(structure, **facts),
+        ]
+        if learner.confidence != "weissman":
+            bounds.append(
+                fsmdp.hoeffding_regret_bound(structure, **facts, slack=slack, growth=learner.growth)
+            )
+        for bound in bounds:
+            assert regret[k - 1] <= bound.total, f"{learner}: {regret[k - 1]} after {k}: {bound}"
+
+
+WITHOUT_SECONDS = [
+    "returns",
+    "optimistic_values",
+    "slacks",
+    "widths",
+    "replans",
+    "lifts",
+    "w_norms",
+]
+
+
+def learners(structure, known=None):
+    return {
+        "practical": lambda: fsmdp.UCRLFactored(structure, known_rewards=known),
+        "paper": lambda: fsmdp.UCRLFactored(structure, "paper", known_rewards=known),
+        "psrl": lambda: fsmdp.PSRLFactored(structure, known_rewards=known),
+        "psrl, by growth": lambda: fsmdp.PSRLFactored(structure, replan=50.0, known_rewards=known),
+    }
+
+
+NAMES = list(learners(None))
+
+
+def assert_same_history(one, other, exact=True):
+    for name in WITHOUT_SECONDS:
+        if exact:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+        else:
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), 1e-12, 1e-12, name)
+
+
+def assert_same_counts(one, other):
+    for name, array in one.statistics.arrays().items():
+        np.testing.assert_array_equal(array, other.statistics.arrays()[name], name)

@@ -247,3 +247,50 @@ def test_radii_of_a_third_fail_the_same_test(model, learner):
     left = runs_that_leave(model, learner, list(CONFIDENCE), 1 / 9, runs, 40, delta)
     for name, count in left.items():
         assert binom.sf(count - 1, runs, delta) < 1e-6, f"{name}: left in {count} of {runs} runs"
+
+
+FULL = pytest.param(500, marks=pytest.mark.slow)
+
+
+def planning_runs_that_leave(model, name, scale, runs, delta, episodes=20):
+    """In how many runs the truth left the sets while the learner itself chose the actions."""
+    structure = model.structure(fsmdp.Basis.pairs(model))
+    means, rewards = true_means(model, structure)
+    left = 0
+    for seed in range(runs):
+        learner = fsmdp.UCRLFactored(
+            structure, confidence=name, delta=delta, scale=scale, seed=seed, replan="episode"
+        )
+        inside, replan = [], learner.replan
+
+        def checked(learner=learner, inside=inside, replan=replan):
+            inside.append(learner.bounds().contains(means, rewards))
+            return replan()
+
+        learner.replan = checked
+        fsmdp.learn(model, learner, episodes, seed=seed)
+        inside.append(learner.bounds().contains(means, rewards))
+        assert len(inside) == episodes + 1
+        left += not all(inside)
+    return left
+
+
+PLANNED_MODELS = {
+    "correlated coins": coins(sigma=0.3),
+    "random blocks": fsmdp.domains.random_model(seed=5, variables=3, horizon=3),
+}
+
+
+@pytest.mark.parametrize("runs", [50, FULL])
+@pytest.mark.parametrize("name", CONFIDENCE)
+@pytest.mark.parametrize("which", PLANNED_MODELS)
+def test_the_truth_stays_inside_when_the_learner_chooses_the_actions(which, name, runs):
+    left = planning_runs_that_leave(PLANNED_MODELS[which], name, 1.0, runs, delta=0.05)
+    assert binom.sf(left - 1, runs, 0.05) > 0.01, f"{name}: left in {left} of {runs} runs"
+
+
+@pytest.mark.parametrize("runs", [50, FULL])
+@pytest.mark.parametrize("name", CONFIDENCE)
+def test_radii_of_a_third_fail_that_test_too(name, runs):
+    left = planning_runs_that_leave(coins(sigma=0.3), name, 1 / 9, runs, delta=0.05)
+    assert binom.sf(left - 1, runs, 0.05) < 1e-6, f"{name}: left in {left} of {runs} runs"

@@ -8,14 +8,18 @@ from tests.learning.learning_models import coins, planned_values, record_plans, 
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.learning.confidence import CONFIDENCE
 from fsmdp.learning.statistics import Statistics
 from fsmdp.planning.stagewise import StagewiseProgram
 
 VARIANTS = {
     "practical": {},
     "paper": {"preset": "paper"},
-    "hoeffding": {"confidence": "hoeffding", "replan": "episode"},
     "weissman, doubling": {"confidence": "weissman", "replan": 1.0},
+} | {
+    f"{confidence}, {method}": {"confidence": confidence, "method": method, "replan": "episode"}
+    for confidence in CONFIDENCE
+    for method in ("stagewise", "joint")
 }
 
 
@@ -29,10 +33,15 @@ def small_models():
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
 @pytest.mark.parametrize("name", small_models())
-def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, options):
+@pytest.mark.parametrize("known", [False, True], ids=["learnt rewards", "known rewards"])
+def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, options, known):
     model = small_models()[name]
     exact = fsmdp.solve_exactly(model)
-    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)), **options)
+    learner = fsmdp.UCRLFactored(
+        model.structure(fsmdp.Basis.singles(model)),
+        known_rewards=model.rewards if known else None,
+        **options,
+    )
     truth, sets, plans = true_means(model, learner.structure), [], record_plans(learner)
     recorded = learner.replan
 
@@ -41,7 +50,8 @@ def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, 
         return recorded()
 
     learner.replan = replan
-    fsmdp.learn(model, learner, episodes=25, seed=1)
+    history = fsmdp.learn(model, learner, episodes=20, seed=1)
+    assert len(plans) == history.replans.sum()
     inside = [bounds.contains(*truth) for bounds in sets]
     assert sum(inside) > 0
     for planned in (p for p, is_inside in zip(plans, inside, strict=True) if is_inside):
@@ -220,7 +230,7 @@ def test_bad_options_are_refused_with_a_remedy():
         "scale: expected a number above 0": {"scale": 0.0},
         "confidence: expected one of weissman": {"confidence": "normal"},
         "replan: expected 'episode'": {"replan": "never"},
-        "method: expected 'stagewise' or 'joint'": {"method": "ellipsoid"},
+        "method: expected one of stagewise, joint": {"method": "ellipsoid"},
     }.items():
         with pytest.raises(ModelError, match=message):
             fsmdp.UCRLFactored(structure, **options)
@@ -251,6 +261,30 @@ def test_statistics_of_two_runs_add_up_to_those_of_both(tmp_path):
     other = fsmdp.PSRLFactored(model.structure(fsmdp.Basis.singles(model)))
     with pytest.raises(ModelError, match="same structure"):
         both + other.statistics
+    with pytest.raises(ModelError, match="expected statistics to add, found 3"):
+        both + 3
+
+
+def test_files_that_hold_no_statistics_are_refused(tmp_path):
+    model, path = coins(), tmp_path / "counts.npz"
+    arrays = fsmdp.PSRLFactored(model.structure(fsmdp.Basis.pairs(model))).statistics.arrays()
+    for changed, message in (
+        ({"visits": -1 - arrays["visits"]}, "no negative counts"),
+        ({"starts": arrays["starts"] + 0.5}, "starts: expected counts"),
+        ({"reward_sums": arrays["reward_sums"] * np.nan}, "expected finite numbers"),
+        ({"reward_sums": arrays["visits"]}, "reward_sums: expected sums"),
+        ({"episodes": arrays["visits"]}, "episodes: expected counts"),
+    ):
+        np.savez(path, **(arrays | changed))
+        with pytest.raises(ModelError, match=message):
+            Statistics.load(path)
+    np.savez(path, visits=arrays["visits"])
+    with pytest.raises(ModelError, match=r"a part is missing or wrong \('outcomes'\)"):
+        Statistics.load(path)
+    with pytest.raises(ModelError, match="No such file"):
+        Statistics.load(tmp_path / "nowhere.npz")
+    with pytest.raises(ModelError, match="cannot write"):
+        fsmdp.PSRLFactored(model.structure(fsmdp.Basis.pairs(model))).statistics.save(tmp_path)
 
 
 def test_a_learner_goes_on_from_what_it_knows():

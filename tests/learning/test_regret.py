@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from tests.learning.learning_models import coins, expected_regret
+from tests.learning.learning_models import assert_below_the_theorems, coins, expected_regret
 
 import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.domains.exogenous import ExogenousBlock
 from fsmdp.domains.influence import Influence
+from fsmdp.learning.confidence import CONFIDENCE
 from fsmdp.planning.bellman import state_means
 
 
@@ -101,10 +102,10 @@ def test_osband_and_van_roy_s_radius_is_the_looser_one():
             assert (ours == pytest.approx(theirs)) == (values == 1)
 
 
-VARIANTS = {
-    "practical": {},
-    "paper": {"preset": "paper"},
-    "hoeffding": {"confidence": "hoeffding"},
+VARIANTS = {"practical": {}, "paper": {"preset": "paper"}} | {
+    f"{confidence}, {method}": {"confidence": confidence, "method": method}
+    for confidence in CONFIDENCE
+    for method in ("stagewise", "joint")
 }
 
 
@@ -112,19 +113,19 @@ VARIANTS = {
 @pytest.mark.parametrize("model", [coins(sigma=0.2), domains.sysadmin(4, horizon=5)], ids=str)
 def test_measured_regret_is_below_the_theorems_and_the_observable_bound(model, options):
     exact = fsmdp.solve_exactly(model)
-    structure = model.structure(fsmdp.Basis.singles(model))
-    learner = fsmdp.UCRLFactored(structure, **options)
-    history, losses = expected_regret(model, exact, learner, episodes=60, seed=3)
-    regret = np.cumsum(losses)
+    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)), **options)
+    # The bounds themselves are checked wherever regret is measured: see expected_regret.
+    _, losses = expected_regret(model, exact, learner, episodes=60, seed=3)
     assert (losses >= -1e-9).all()
-    assert (regret <= history.observable_regret_bound()).all()
-    for k in (1, 10, 60):
-        facts = {"episodes": k, "w_norm": history.w_norms[:k].max(), "delta": 0.05}
-        assert regret[k - 1] <= fsmdp.regret_bound(structure, **facts).total
-        assert regret[k - 1] <= fsmdp.symmetric_regret_bound(structure, **facts).total
-        slack = history.slacks[:k].sum()
-        for bound in (fsmdp.regret_bound, fsmdp.hoeffding_regret_bound):
-            assert regret[k - 1] <= bound(structure, **facts, slack=slack).total
+    assert losses.sum() > 0, "a run without regret shows nothing"
+
+
+def test_the_check_against_the_theorems_can_fail():
+    model = domains.sysadmin(2, horizon=3)
+    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)))
+    history = fsmdp.learn(model, learner, episodes=5)
+    with pytest.raises(AssertionError):
+        assert_below_the_theorems(learner, history, np.full(5, 1e6))
 
 
 def test_a_linear_program_is_not_tight_along_the_trajectory():
@@ -169,7 +170,7 @@ def test_the_allowance_covers_the_noise_of_returns():
 def test_bounds_refuse_what_makes_no_sense():
     model = domains.sysadmin(2, horizon=2)
     structure = model.structure(fsmdp.Basis.singles(model))
-    with pytest.raises(ModelError, match="episodes: expected at least 1"):
+    with pytest.raises(ModelError, match="episodes: expected a whole number"):
         fsmdp.regret_bound(structure, episodes=0)
     with pytest.raises(ModelError, match="delta: expected a probability"):
         fsmdp.regret_bound(structure, episodes=1, delta=2)

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError
 from fsmdp.learning.layout import CellLayout, Cells
+from fsmdp.learning.options import check_structure
 from fsmdp.learning.statistics import Statistics, count_start, locate_value
+from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.policies import CompiledPolicy
+from fsmdp.simulation.policies import CompiledPolicy, check_policy
 from fsmdp.simulation.simulate import Record, simulate
 
 
@@ -67,6 +70,72 @@ class Learner(Protocol):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
         ...
+
+
+def check_learner(learner: object) -> None:
+    """Refuse what is no learner, and one whose statistics are of other cells."""
+    missing = [name for name in _LEARNER if not hasattr(learner, name)]
+    if missing or isinstance(learner, type):
+        what = f"{show(learner)}, which has no {missing[0]}" if missing else f"the class {learner}"
+        raise ModelError(
+            f"learn: expected a learner, such as UCRLFactored(structure), found {what}; make one."
+        )
+    known: Learner = learner  # type: ignore[assignment]
+    if not isinstance(known.cells, Cells) or not isinstance(known.statistics, Statistics):
+        raise ModelError(
+            f"learn: expected a learner with Cells and Statistics, found {show(known.cells)} and "
+            f"{show(known.statistics)}; make them with cells_of(...) and Statistics.empty(cells)."
+        )
+    check_structure(f"learn: {known.name}", known.structure)
+    known.statistics.check_fit(known.cells)
+    n_terms = known.cells.layout.n_terms
+    if getattr(known.term_known, "shape", None) != (n_terms,) or known.term_known.dtype != bool:
+        raise ModelError(
+            f"learn: {known.name}.term_known is {show(known.term_known)}, expected {n_terms} truth "
+            "values, one for each reward term; give an array."
+        )
+
+
+def check_planned(planned: object, learner: Learner) -> Planned:
+    """Refuse a plan that would lead compiled code out of its arrays."""
+    where = f"{learner.name}.replan"
+    if not isinstance(planned, Planned) or not isinstance(planned.acting, Acting):
+        raise ModelError(f"{where}: expected a Planned with an Acting, found {show(planned)}.")
+    structure, layout = learner.structure, learner.cells.layout
+    acting, policy = planned.acting, planned.acting.policy
+    n_cells, horizon = len(learner.statistics.visits), structure.horizon
+    for name, array, shape, kind in (
+        ("values", acting.values, (horizon, int(layout.value_start[-1])), np.float64),
+        ("q", acting.q, (horizon, n_cells), np.float64),
+        ("widths", acting.widths, (horizon, n_cells), np.float64),
+        ("replan_at", acting.replan_at, (n_cells,), np.int64),
+    ):
+        found = np.asarray(array)
+        if found.shape != shape or found.dtype != kind:
+            raise ModelError(
+                f"{where}: {name} holds {found.dtype} numbers of shape {found.shape}, expected "
+                f"{np.dtype(kind)} of shape {shape}; lay it out by cells.layout."
+            )
+    sizes = [variable.size for variable in structure.variables]
+    try:
+        check_policy(policy, sizes, len(structure.actions))
+    except ValueError as error:
+        raise ModelError(f"{where}: {error}; make it with policy_arrays.") from None
+    return planned
+
+
+_LEARNER = (
+    "structure",
+    "cells",
+    "statistics",
+    "term_known",
+    "heuristic",
+    "name",
+    "describe",
+    "replan",
+    "state",
+    "restore",
+)
 
 
 class Counts(NamedTuple):

@@ -11,8 +11,12 @@ import math
 from dataclasses import dataclass, fields
 
 from fsmdp.errors import ModelError
+from fsmdp.learning.options import as_probability, check_structure
+from fsmdp.model.checks import as_number, as_whole, show
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
+
+MOST_EPISODES = 10**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +103,7 @@ def regret_bound(
             )
             for values, x, parents in facts.functions
         ),
-        slack=slack,
+        slack=_at_least_zero(slack, "slack", "give history.slacks.sum()"),
         probability=1 - 3 * delta,
     )
 
@@ -171,6 +175,7 @@ def hoeffding_regret_bound(
     """
     facts = _facts(structure, episodes, delta, w_norm, h_max)
     t, tau, rewards = facts.steps, facts.horizon, structure.rewards
+    growth = _at_least_zero(growth, "growth", "0 is a plan every episode")
     below_zero = sum(max(0.0, -term.low) for term in rewards)
     union = math.pi**2 * t**2 / (6 * delta)
     n_rewards = max(1, sum(facts.reward_cells))
@@ -193,7 +198,7 @@ def hoeffding_regret_bound(
             reach * ((2 + growth) * tau * x + 4 * math.sqrt((1 + growth) * x * t * logs))
             for reach, (_, x, _) in zip(ranges, facts.functions, strict=True)
         ),
-        slack=slack,
+        slack=_at_least_zero(slack, "slack", "give history.slacks.sum()"),
         probability=1 - 3 * delta,
     )
 
@@ -212,12 +217,10 @@ class _Facts:
 def _facts(
     structure: Structure, episodes: int, delta: float, w_norm: float | None, h_max: float | None
 ) -> _Facts:
-    if structure.horizon is None:
-        raise ModelError("regret bounds are for a finite horizon; this structure's is None.")
-    if episodes < 1:
-        raise ModelError(f"episodes: expected at least 1, found {episodes}.")
-    if not 0 < delta < 1:
-        raise ModelError(f"delta: expected a probability between 0 and 1, found {delta}.")
+    structure = check_structure("regret bound", structure)
+    assert structure.horizon is not None
+    as_whole(episodes, "episodes", 1, MOST_EPISODES)
+    as_probability(delta)
     sizes = [variable.size for variable in structure.variables]
 
     def count(scope: tuple[int, ...]) -> int:
@@ -226,8 +229,10 @@ def _facts(
     if w_norm is None:
         largest = sum(max(abs(term.low), abs(term.high)) for term in structure.rewards)
         w_norm = structure.horizon * largest
+    w_norm = _at_least_zero(w_norm, "w_norm", "history.w_norms shows norms that plans had")
     if h_max is None:
         h_max = max(float(abs(table.values).max()) for table in structure.basis)
+    h_max = _at_least_zero(h_max, "h_max", "leave it out for the largest |h_j|")
     return _Facts(
         structure.horizon,
         episodes * structure.horizon,
@@ -244,3 +249,10 @@ def _facts(
         ),
         tuple(sum(count(scope) for scope in term.parents) for term in structure.rewards),
     )
+
+
+def _at_least_zero(value: object, where: str, remedy: str) -> float:
+    number = as_number(value, where, remedy)
+    if number < 0:
+        raise ModelError(f"{where}: expected at least 0, found {show(value)}; {remedy}.")
+    return number

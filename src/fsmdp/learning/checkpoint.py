@@ -2,48 +2,104 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.learning.acting import Acting, Planned
+from fsmdp.learning.acting import Acting, Learner, Planned
+from fsmdp.learning.statistics import LARGEST_FILE
+from fsmdp.model.arrays import read_arrays, write_arrays
+from fsmdp.model.checks import clip, show
 from fsmdp.model.lookup import Lookup
 from fsmdp.simulation.policies import CompiledPolicy
 
-FORMAT = 1
+FORMAT = 2
+
+REMEDY = "use another file, or remove this one to start anew"
+
+Taken = TypeVar("Taken")
+
+Identity = dict[str, str]
+"""What a run is, by the name of the part: another value of any part makes it another run."""
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def write_checkpoint(
+    path: str | os.PathLike[str], identity: Identity, arrays: Mapping[str, np.ndarray]
+) -> None:
     """Write a file of arrays beside the old one, then put it in its place."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        np.savez(file, **{"format": np.array(FORMAT)} | arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    about = {"format": np.array(FORMAT), "identity": np.array(json.dumps(identity))}
+    write_arrays(path, about | dict(arrays))
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays = dict(found)
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"checkpoint {path}: cannot be read ({error}); remove it.") from error
-    if int(arrays.pop("format", np.array(-1))) != FORMAT:
-        raise ModelError(f"checkpoint {path}: expected format {FORMAT}; remove it to start anew.")
+def read_checkpoint(path: str | os.PathLike[str], identity: Identity) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint of this very run; anything else is a ModelError."""
+    arrays = read_arrays(path, LARGEST_FILE, "checkpoint", REMEDY)
+    found = take(path, lambda: int(arrays.pop("format")))
+    if found != FORMAT:
+        raise ModelError(
+            f"checkpoint {show(str(path))} has format {found}, expected {FORMAT}; {REMEDY}."
+        )
+    written = take(path, lambda: dict(json.loads(str(arrays.pop("identity")))))
+    for part in identity:
+        if written.get(part) != identity[part]:
+            raise ModelError(
+                f"checkpoint {show(str(path))} is of another run: its {part} is "
+                f"{clip(str(written.get(part)))}, this run's is {clip(identity[part])}; {REMEDY}."
+            )
     return arrays
 
 
-def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+def take(path: str | os.PathLike[str], part: Callable[[], Taken]) -> Taken:
+    """A part of a checkpoint, or a ModelError if it is missing or wrong."""
+    try:
+        return part()
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ModelError(
+            f"checkpoint {show(str(path))}: a part is missing or wrong ({clip(str(error))}); "
+            f"{REMEDY}."
+        ) from None
+
+
+def identify(learner: Learner) -> Identity:
+    """What a learner is, as far as a run depends on it: options, seed, structure, known rewards."""
+    structure, cells = learner.structure, learner.cells
+    told = [
+        [[variable.name, variable.size] for variable in structure.variables],
+        structure.actions,
+        structure.horizon,
+        structure.discount,
+        [[term.name, term.low, term.high, term.sigma] for term in structure.rewards],
+    ]
+    laid_out = [*cells.layout.lookup, *cells.layout[1:], cells.values]
+    given = learner.given() if hasattr(learner, "given") else [learner.term_known]
+    return {
+        "learner": f"{learner.name}({learner.describe()})",
+        "learner's seed": str(getattr(learner, "seed", None)),
+        "structure": f"{structure!r}, {digest([np.array(json.dumps(told)), *laid_out])}",
+        "known rewards, features or policy": digest(given),
+    }
+
+
+def digest(arrays: Iterable[Any]) -> str:
+    """A short name for what arrays hold."""
+    total = hashlib.sha256()
+    for array in map(np.asarray, arrays):
+        total.update(f"{array.dtype.str} {array.shape} ".encode())
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()[:16]
+
+
+def with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The same arrays under longer names."""
     return {f"{prefix}/{name}": np.asarray(value) for name, value in arrays.items()}
 
 
-def under_prefix(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def under_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The inverse of `with_prefix`."""
     start = prefix + "/"
     return {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.errors import ModelError
 from fsmdp.learning.layout import Cells
 from fsmdp.learning.statistics import Statistics
 from fsmdp.model.lookup import Integers
@@ -152,13 +151,6 @@ def reward_bounds(
     low = np.clip(means - radius, cells.reward_low, cells.reward_high)
     high = np.clip(means + radius, cells.reward_low, cells.reward_high)
     return np.where(unseen, cells.reward_low, low), np.where(unseen, cells.reward_high, high)
-
-
-def find_confidence(name: str) -> Transitions:
-    """The confidence sets of a name."""
-    if name not in CONFIDENCE:
-        raise ModelError(f"confidence: expected one of {', '.join(CONFIDENCE)}, found {name!r}.")
-    return CONFIDENCE[name]
 
 
 def empirical_moments(cells: Cells, statistics: Statistics) -> Ends:

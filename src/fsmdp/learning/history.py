@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.errors import ModelError
+from fsmdp.learning.options import as_probability
+from fsmdp.model.checks import as_number
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
@@ -70,8 +71,7 @@ class History:
         rewards and n the variance of its noise; by the Azuma-Hoeffding inequality for sums of
         conditionally sub-Gaussian terms, and a union over K.
         """
-        if not 0 < delta < 1:
-            raise ModelError(f"delta: expected a probability between 0 and 1, found {delta}.")
+        delta = as_probability(delta)
         terms, discount = self.structure.rewards, self.structure.discount
         assert self.structure.horizon is not None
         factors = discount ** np.arange(self.structure.horizon)
@@ -96,7 +96,8 @@ class History:
 
         sum_k (V* - return): its mean is the regret, and it strays by `martingale_allowance`.
         """
-        return np.asarray(np.cumsum(start_value - self.returns))
+        best = as_number(start_value, "start_value", "give solve_exactly(model).start_value")
+        return np.asarray(np.cumsum(best - self.returns))
 
     def __repr__(self) -> str:
         label = ", HEURISTIC" if self.heuristic else ""

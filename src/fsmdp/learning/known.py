@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.rewards import Reward, resolve_rewards
+from fsmdp.model.checks import as_tuple, show, show_names
+from fsmdp.model.rewards import Reward, check_reward_names, resolve_rewards
 from fsmdp.model.structure import Structure, index_actions
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope
@@ -25,12 +26,15 @@ def known_reward_means(
     """
     sizes = [variable.size for variable in structure.variables]
     names = {term.name: position for position, term in enumerate(structure.rewards)}
-    rewards = tuple(known or ())
+    rewards = as_tuple(
+        () if known is None else known, Reward, "known_rewards", "give model.rewards, or leave out"
+    )
+    check_reward_names(rewards)
     for reward in rewards:
         if reward.name not in names:
             raise ModelError(
-                f"known_rewards: {reward.name!r} is no term of the structure; expected names among "
-                f"{', '.join(map(repr, list(names)[:6]))}."
+                f"known_rewards: {show(reward.name)} is no term of the structure; expected names "
+                f"among {show_names(names)}."
             )
     resolved = resolve_rewards(rewards, structure.variables, index_actions(structure.actions))
     by_name = {reward.name: means for reward, means in zip(rewards, resolved, strict=True)}
@@ -60,8 +64,8 @@ def _on_groups(
     for (group, scope), (_, table) in pairs:
         if not set(table.scope) <= set(scope):
             raise ModelError(
-                f"known reward {name!r} looks at variables {list(table.scope)} (by position), the "
-                f"structure only at {list(scope)}; declare the same parents in both."
+                f"known reward {show(name)} looks at variables {list(table.scope)} (by position), "
+                f"the structure only at {list(scope)}; declare the same parents in both."
             )
         shape = [1] * len(scope)
         for axis, position in enumerate(table.scope):
@@ -69,8 +73,8 @@ def _on_groups(
         values = table.values.reshape(shape)
         if group in found and (found[group] != values).any():
             raise ModelError(
-                f"known reward {name!r} differs between actions that the structure puts into one "
-                "group; split the group in the structure."
+                f"known reward {show(name)} differs between actions that the structure puts into "
+                "one group; split the group in the structure."
             )
         found[group] = values
     return [found[group] for group in range(len(parents))]

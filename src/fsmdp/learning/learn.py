@@ -12,21 +12,28 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.learning.acting import Learner, Logs, Planned
+from fsmdp.learning.acting import Learner, Logs, Planned, check_learner, check_planned
 from fsmdp.learning.checkpoint import (
+    identify,
     planned_from_arrays,
     planned_to_arrays,
-    read_arrays,
+    read_checkpoint,
+    take,
     under_prefix,
     with_prefix,
-    write_arrays,
+    write_checkpoint,
 )
 from fsmdp.learning.history import SERIES, History
+from fsmdp.learning.options import as_seed
 from fsmdp.learning.statistics import Statistics
 from fsmdp.learning.worlds import World, open_world
+from fsmdp.model.checks import as_whole, show
+from fsmdp.model.disk import check_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of episodes done and the number in all."""
+
+MOST_EPISODES = 10**9
 
 BATCH = 10_000
 """Most episodes between two reports of progress."""
@@ -52,13 +59,16 @@ def learn(
     the end. If the file exists, the run goes on from it (with a fresh learner of the same options)
     and ends with the same history, bit for bit, as if it had never stopped; seconds excepted.
     """
-    if episodes < 1:
-        raise ModelError(f"episodes: expected at least 1, found {episodes}.")
-    if checkpoint_every < 1:
-        raise ModelError(f"checkpoint_every: expected at least 1, found {checkpoint_every}.")
-    env_rng, _ = np.random.default_rng(seed).spawn(2)
+    episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
+    checkpoint_every = as_whole(checkpoint_every, "checkpoint_every", 1)
+    check_learner(learner)
+    if progress is not None and (isinstance(progress, type) or not callable(progress)):
+        raise ModelError(
+            f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
+        )
+    env_rng, _ = np.random.default_rng(as_seed(seed)).spawn(2)
     run = _Run(open_world(world, learner, env_rng), learner, episodes, seed)
-    path = None if checkpoint is None else Path(checkpoint)
+    path = None if checkpoint is None else check_path(checkpoint)
     if path is not None and path.exists():
         run.resume(path)
     while run.done < episodes:
@@ -84,13 +94,13 @@ class _Run:
         self.series: dict[str, Any] = {name: np.zeros(episodes) for name in SERIES}
         self.series["replans"] = np.zeros(episodes, dtype=np.bool_)
         self.logs = Logs(**{name: self.series[name] for name in Logs._fields})
-        self.identity = f"seed {seed}, {_options(learner)}, {learner.structure!r}"
+        self.identity = {"seed": str(seed), "world": world.identity()} | identify(learner)
 
     def advance(self, last: int) -> None:
         """Plan if it is due, then run episodes until the next plan is."""
         series, began = self.series, time.perf_counter()
         if self.due or self.planned is None:
-            self.planned = self.learner.replan()
+            self.planned = check_planned(self.learner.replan(), self.learner)
             series["replans"][self.done] = True
             series["seconds_planning"][self.done] = time.perf_counter() - began
         planned, began = self.planned, time.perf_counter()
@@ -104,14 +114,14 @@ class _Run:
     def write(self, path: Path) -> None:
         """Everything that the episodes to come depend on, and those that were."""
         assert self.planned is not None
-        write_arrays(
+        write_checkpoint(
             path,
+            self.identity,
             with_prefix("statistics", self.learner.statistics.arrays())
             | with_prefix("learner", self.learner.state())
             | with_prefix("planned", planned_to_arrays(self.planned))
             | with_prefix("series", {n: s[: self.done] for n, s in self.series.items()})
             | {
-                "identity": np.array(self.identity),
                 "done": np.array(self.done),
                 "due": np.array(self.due),
                 "world": np.array(json.dumps(self.world.random_state())),
@@ -120,41 +130,41 @@ class _Run:
 
     def resume(self, path: Path) -> None:
         """Take up a run that was written."""
-        arrays = read_arrays(path)
-        if str(arrays["identity"]) != self.identity:
+        learner = self.learner
+        arrays = read_checkpoint(path, self.identity)
+        if learner.statistics.episodes:
             raise ModelError(
-                f"checkpoint {path} is of another run ({arrays['identity']}), this one is "
-                f"{self.identity}; use another file, or remove it."
+                f"checkpoint {path}: the learner has already seen {learner.statistics.episodes} "
+                "episodes; resume with a fresh one."
             )
-        if self.learner.statistics.episodes:
+        done = take(path, lambda: int(arrays["done"]))
+        if done > len(self.series["returns"]):
             raise ModelError(
-                f"checkpoint {path}: the learner has already seen "
-                f"{self.learner.statistics.episodes} episodes; resume with a fresh one."
+                f"checkpoint {path} already holds {done} episodes, asked for "
+                f"{len(self.series['returns'])}; ask for at least as many."
             )
-        self.done = min(int(arrays["done"]), len(self.series["returns"]))
-        if self.done < int(arrays["done"]):
-            raise ModelError(
-                f"checkpoint {path} already holds {int(arrays['done'])} episodes; ask for at least "
-                "as many."
-            )
-        for name, values in under_prefix("series", arrays).items():
-            self.series[name][: self.done] = values
-        self.due = bool(arrays["due"])
-        self.planned = planned_from_arrays(under_prefix("planned", arrays))
-        self.learner.statistics = Statistics.from_arrays(under_prefix("statistics", arrays))
-        self.learner.restore(under_prefix("learner", arrays))
-        self.world.set_random_state(json.loads(str(arrays["world"])))
+        statistics = take(path, lambda: Statistics.from_arrays(under_prefix("statistics", arrays)))
+        take(path, lambda: statistics.check_fit(learner.cells))
+        planned = take(path, lambda: planned_from_arrays(under_prefix("planned", arrays)))
+        self.planned = take(path, lambda: check_planned(planned, learner))
+        take(path, lambda: self._take_series(under_prefix("series", arrays), done))
+        take(path, lambda: learner.restore(under_prefix("learner", arrays)))
+        take(path, lambda: self.world.set_random_state(json.loads(str(arrays["world"]))))
+        self.due = take(path, lambda: bool(arrays["due"]))
+        self.done, learner.statistics = done, statistics
+
+    def _take_series(self, series: dict[str, np.ndarray], done: int) -> None:
+        for name, values in self.series.items():
+            if series[name].shape != (done,):
+                raise ValueError(f"{name}: expected {done} numbers")
+            values[:done] = series[name]
 
     def history(self) -> History:
         """What happened."""
         learner = self.learner
         return History(
             structure=learner.structure,
-            learner=_options(learner),
+            learner=f"{learner.name}({learner.describe()})",
             heuristic=learner.heuristic,
             **self.series,
         )
-
-
-def _options(learner: Learner) -> str:
-    return f"{learner.name}({learner.describe()})"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
 from fsmdp.learning.factored import FactoredLearner
 from fsmdp.learning.live import STAGEWISE, Beliefs
+from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -40,12 +40,10 @@ class PSRLFactored(FactoredLearner):
         replan: str | float = "episode",
         known_rewards: Sequence[Reward] | None = None,
     ) -> None:
-        if not prior > 0:
-            raise ModelError(f"prior: expected a number above 0, found {prior}; 1 is uniform.")
+        self.prior = as_positive(prior, "prior", "1 is uniform")
         super().__init__(
             structure, seed=seed, method=STAGEWISE, replan=replan, known_rewards=known_rewards
         )
-        self.prior = float(prior)
         cells = self.cells
         outcome_cell = np.repeat(np.arange(cells.n_transition_cells), cells.n_values)
         first_value = cells.layout.value_start[cells.function]
@@ -57,6 +55,11 @@ class PSRLFactored(FactoredLearner):
         firsts = self.cells.layout.outcome_start[:-1]
         draws = self.rng.standard_gamma(self.prior + self.statistics.outcomes)
         totals = np.add.reduceat(draws, firsts)
+        empty = np.flatnonzero(totals == 0)
+        if len(empty):
+            # A small prior can draw nothing but zeros; then all is on one value, at random.
+            draws[firsts[empty] + self.rng.integers(self.cells.n_values[empty])] = 1.0
+            totals[empty] = 1.0
         means = np.add.reduceat(draws * self._outcome_values, firsts) / totals
         means[self.cells.lowest == self.cells.highest] = 1.0  # only the constant is
         return np.clip(means, self.cells.lowest, self.cells.highest)
@@ -84,8 +87,8 @@ class PSRLFactored(FactoredLearner):
         beliefs = Beliefs(
             Intervals(rewards, means, means), rewards, self.start_means(), self.replan_at()
         )
-        return self.planner.plan(beliefs, math.sqrt(1 / (self.statistics.episodes + 1)), self.rng)
+        return self.planner.plan(beliefs, math.sqrt(1 / self.episode), self.rng)
 
     def describe(self) -> str:
         """The options that matter."""
-        return f"Dirichlet prior {self.prior:g}, {self.planner.method}"
+        return f"Dirichlet prior {self.prior:g}, {self.planner.method}, {self.when_to_plan()}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,14 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.learning.layout import CellLayout, Cells
+from fsmdp.model.arrays import read_arrays, write_arrays
+from fsmdp.model.checks import clip, show
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.simulate import Record
+
+LARGEST_FILE = 2**33
+"""Bytes of the largest file of counts that is read."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +59,11 @@ class Statistics:
         return self.visits[len(self.reward_sums) :]
 
     def __add__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            raise ModelError(
+                f"statistics: expected statistics to add, found {show(other)}; give those of a "
+                "learner of the same structure."
+            )
         mine, theirs = self.arrays(), other.arrays()
         if any(mine[name].shape != theirs[name].shape for name in mine):
             raise ModelError(
@@ -69,21 +78,45 @@ class Statistics:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Statistics:
-        """The inverse of `arrays`."""
+        """The inverse of `arrays`; a ValueError if they cannot be counts."""
         kept: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
+        for name, array in kept.items():
+            is_sum = name.startswith("reward_")
+            if array.dtype != (np.float64 if is_sum else np.int64) or array.ndim != (
+                name != "episodes"
+            ):
+                raise ValueError(f"{name}: expected {'sums' if is_sum else 'counts'}")
+            if not (np.isfinite(array) if is_sum else array >= 0).all():
+                raise ValueError(f"{name}: expected finite numbers, and no negative counts")
         kept["episodes"] = int(kept["episodes"])
         return cls(**kept)
 
+    def check_fit(self, cells: Cells) -> None:
+        """Refuse statistics of other cells: compiled code would count beyond their ends."""
+        expected = Statistics.empty(cells).arrays()
+        for name, array in self.arrays().items():
+            if array.shape != expected[name].shape or array.dtype != expected[name].dtype:
+                raise ModelError(
+                    f"statistics: {name} has {array.dtype} numbers of shape {array.shape}, this "
+                    f"learner counts {expected[name].dtype} of shape {expected[name].shape}; use "
+                    "statistics of a learner of the same kind and structure."
+                )
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file of plain arrays that `load` reads."""
-        with Path(path).open("wb") as file:
-            np.savez(file, **self.arrays())  # type: ignore[arg-type]
+        """Write to a file of plain arrays that `load` reads; it appears whole or not at all."""
+        write_arrays(path, self.arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
-        """Read what `save` wrote."""
-        with np.load(Path(path), allow_pickle=False) as found:
-            return cls.from_arrays(dict(found))
+        """Read what `save` wrote; anything else is a ModelError."""
+        remedy = "expected a file that Statistics.save wrote"
+        arrays = read_arrays(path, LARGEST_FILE, "file of statistics", remedy)
+        try:
+            return cls.from_arrays(arrays)
+        except (KeyError, ValueError) as error:
+            raise ModelError(
+                f"{show(str(path))}: a part is missing or wrong ({clip(str(error))}); {remedy}."
+            ) from None
 
     def count(self, cells: Cells, record: Record, term_known: np.ndarray | None = None) -> None:
         """Add recorded episodes. Cost: one look-up for each term, function and step."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.confidence import ConfidenceBounds, find_confidence, reward_bounds
+from fsmdp.learning.confidence import CONFIDENCE, ConfidenceBounds, reward_bounds
 from fsmdp.learning.factored import EVERY_EPISODE, FactoredLearner
 from fsmdp.learning.live import JOINT, STAGEWISE, Beliefs
+from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.planning.bellman import Intervals
@@ -19,6 +19,9 @@ PRESETS: dict[str, tuple[str, float, str]] = {
     "practical": ("bernstein", 0.5, STAGEWISE),
 }
 """By name: confidence sets, growth of a cell that calls for a new plan, program."""
+
+_SETS = ("confidence", tuple(CONFIDENCE))
+_METHODS = ("method", (STAGEWISE, JOINT))
 
 
 class UCRLFactored(FactoredLearner):
@@ -47,37 +50,25 @@ class UCRLFactored(FactoredLearner):
         scale: float = 1.0,
         known_rewards: Sequence[Reward] | None = None,
     ) -> None:
-        if preset not in PRESETS:
-            raise ModelError(f"preset: expected one of {', '.join(PRESETS)}, found {preset!r}.")
-        if not 0 < delta < 1:
-            raise ModelError(f"delta: expected a probability between 0 and 1, found {delta}.")
-        if not scale > 0:
-            raise ModelError(f"scale: expected a number above 0, found {scale}; 1 is the theory's.")
-        sets, growth, program = PRESETS[preset]
+        self.preset = as_choice(preset, "preset", PRESETS)
+        sets, growth, program = PRESETS[self.preset]
+        self.delta, self.scale = as_probability(delta), as_scale(scale)
+        self.confidence = as_choice(sets if confidence is None else confidence, *_SETS)
+        self.heuristic = self.scale != 1.0
         super().__init__(
             structure,
             seed=seed,
-            method=method or program,
+            method=as_choice(program if method is None else method, *_METHODS),
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
         )
-        self.preset = preset
-        self.delta = float(delta)
-        self.scale = float(scale)
-        self.confidence = confidence or sets
-        self._transitions = find_confidence(self.confidence)
-        self.heuristic = self.scale != 1.0
+        self._transitions = CONFIDENCE[self.confidence]
         noisy = any(
             term.sigma > 0 and not known
             for term, known in zip(structure.rewards, self.term_known, strict=True)
         )
         self.delta_rewards = self.delta / 2 if noisy else 0.0
         self.delta_transitions = self.delta - self.delta_rewards
-
-    @property
-    def episode(self) -> int:
-        """k: the number of the episode that comes next, from 1."""
-        return self.statistics.episodes + 1
 
     def bounds(self) -> ConfidenceBounds:
         """The confidence sets as they stand."""
@@ -109,6 +100,6 @@ class UCRLFactored(FactoredLearner):
 
     def describe(self) -> str:
         """The options that matter."""
-        return f"{self.confidence}, {self.planner.method}, delta {self.delta:g}" + (
-            f", heuristic: scale {self.scale:g}" if self.heuristic else ""
-        )
+        label = heuristic_label(self.heuristic, self.scale)
+        parts = (self.confidence, self.planner.method, self.when_to_plan())
+        return f"{', '.join(parts)}, delta {self.delta:g}{label}"

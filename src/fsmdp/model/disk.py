@@ -17,7 +17,10 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     part = None
     try:
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        part.write_bytes(content)
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the new name on an empty file
         part.replace(target)
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None
@@ -34,6 +37,26 @@ def read_file(path: str | os.PathLike[str], largest: int) -> bytes:
         return _read_bytes(source, largest)
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {show(str(source))}: {_reason(error)}.") from None
+
+
+def check_path(path: object) -> Path:
+    """The path of a file that can be written: its folder is there, and it is no folder itself."""
+    target = _as_path(path, "write")
+    shown = show(str(target))
+    try:
+        with suppress(FileNotFoundError):
+            target.stat()
+        folder = target.absolute().parent
+        is_folder, has_folder = target.is_dir(), folder.is_dir()
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write {shown}: {_reason(error)}; give another path.") from None
+    if is_folder:
+        raise ModelError(f"cannot write {shown}: it is a folder; give the path of a file in it.")
+    if not has_folder:
+        raise ModelError(f"cannot write {shown}: its folder is not there; make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ModelError(f"cannot write {shown}: no permission in its folder; use another one.")
+    return target
 
 
 def _as_path(path: object, doing: str) -> Path:

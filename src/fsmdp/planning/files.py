@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.model.arrays import read_arrays, write_arrays
 from fsmdp.model.basis import Basis
 from fsmdp.model.checks import as_number, clip
-from fsmdp.model.disk import read_file, write_file
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.tables import bound_table
 from fsmdp.model.variables import Variable, positions_by_name, table_size
@@ -26,18 +23,7 @@ from fsmdp.planning.plan import Effort, Plan
 FORMAT = "fsmdp-plan"
 VERSION = 1
 LARGEST_FILE = 2**30
-UNREADABLE = (
-    ValueError,
-    KeyError,
-    EOFError,
-    AttributeError,
-    OSError,
-    MemoryError,
-    RecursionError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+EXPECTED = "expected a file that Plan.save wrote"
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -74,28 +60,18 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "lifts": certificate.lifts,
     }
     arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    write_file(path, content.getvalue())
+    write_arrays(path, arrays, compress=True)
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan written by `save_plan`; anything else is a ModelError."""
-    content = read_file(path, LARGEST_FILE)
+    arrays = read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            unpacked = sum(part.file_size for part in packed.infolist())
-        if unpacked > LARGEST_FILE:
-            raise ValueError(f"it unpacks to {unpacked} bytes, expected at most {LARGEST_FILE}")
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
         about = json.loads(arrays["about"].tobytes())
         if not isinstance(about, dict):
             raise ValueError("its description is no object")
-    except UNREADABLE as error:
-        raise ModelError(
-            f"{path} is no plan: {clip(str(error))}; expected a file that Plan.save wrote."
-        ) from None
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ModelError(f"{path} is no plan: {clip(str(error))}; {EXPECTED}.") from None
     if about.get("format") != FORMAT or about.get("version") != VERSION:
         raise ModelError(
             f"{path}: expected {FORMAT} version {VERSION}, found {about.get('format')} version "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.model.flat import ExactSolution
-from fsmdp.model.lookup import Integers, Lookup, compile_lookup
+from fsmdp.model.lookup import Integers, Lookup, check_lookup, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import (
     RANDOM,
@@ -77,6 +78,32 @@ def policy_arrays(
         compile_lookup([], 1) if lookup is None else lookup,
         np.zeros((1, 1)) if entries is None else entries,
     )
+
+
+def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -> None:
+    """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
+    if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY):
+        raise ValueError(f"policy: expected a kind from 0 to 2, found {policy.kind}")
+    for name, ndim, kind in (
+        ("strides", 1, np.int64),
+        ("table", 2, np.int64),
+        ("entries", 2, float),
+    ):
+        array = getattr(policy, name)
+        if array.ndim != ndim or array.dtype != kind or array.size == 0:
+            raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
+    if policy.kind == BY_TABLE:
+        strides, table = policy.strides, policy.table
+        if strides.shape != (len(sizes),) or (strides < 0).any():
+            raise ValueError("policy: expected a stride for each variable")
+        if (np.array(sizes) - 1) @ strides >= table.shape[1]:
+            raise ValueError("policy: expected a column for each state")
+        if table.min() < 0 or table.max() >= n_actions:
+            raise ValueError(f"policy: expected actions from 0 to {n_actions - 1}")
+    if policy.kind == GREEDILY:
+        check_lookup(policy.lookup, sizes, n_actions)
+        if policy.entries.shape[1] != policy.lookup.offset[-1]:
+            raise ValueError("policy: expected as many entries as the look-up has")
 
 
 def given_action(model: CompiledModel) -> CompiledPolicy:

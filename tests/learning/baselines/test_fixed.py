@@ -77,14 +77,14 @@ def test_what_cannot_be_followed_is_refused(ring):
     structure = structure_of(ring)
     for policy, message in (
         ("sleep", "unknown policy 'sleep'"),
-        (3, "a int is no policy"),
+        (3, "3 is no policy"),
         (lambda state, step: "sleep", "at step 1 the policy takes 'sleep'"),
         (lambda state, step: 9, "at step 1 the policy takes 9"),
     ):
         with pytest.raises(PolicyError, match=message):
             fsmdp.FixedPolicy(structure, policy)
     other = domains.sysadmin(4, horizon=5)
-    with pytest.raises(ModelError, match="plan in the model that the structure describes"):
+    with pytest.raises(PolicyError, match="is of another model: it has 4 variables, expected 3"):
         fsmdp.FixedPolicy(structure, fsmdp.plan(other, fsmdp.Basis.singles(other)))
     with pytest.raises(ModelError, match="expected a Structure, found FactoredMDP"):
         fsmdp.RandomLearner(ring)

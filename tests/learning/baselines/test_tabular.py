@@ -153,10 +153,10 @@ def test_bad_options_are_refused_with_a_remedy():
     structure = structure_of(switch())
     for make, options, message in (
         (fsmdp.TabularPSRL, {"prior": 0}, "prior: expected a number above 0"),
-        (fsmdp.UCBVI, {"bonus": "normal"}, "bonus: expected 'hoeffding' or 'bernstein'"),
+        (fsmdp.UCBVI, {"bonus": "normal"}, "bonus: expected one of hoeffding, bernstein"),
         (fsmdp.UCBVI, {"delta": 1.0}, "delta: expected a probability"),
         (fsmdp.UCBVI, {"scale": 0}, "scale: expected a number above 0"),
-        (fsmdp.UCBVI, {"episodes": 0}, "episodes: expected at least 1"),
+        (fsmdp.UCBVI, {"episodes": 0}, "episodes: expected a whole number from 1"),
     ):
         with pytest.raises(ModelError, match=message):
             make(structure, **options)
@@ -166,7 +166,7 @@ def test_options_are_shown():
     structure = structure_of(switch())
     learner = fsmdp.UCBVI(structure, "hoeffding", 0.1, scale=0.5, episodes=7)
     assert repr(learner) == (
-        "UCBVI(hoeffding, delta 0.1, 7 episodes, heuristic: scale 0.5; 0 episodes seen)"
+        "UCBVI(hoeffding, 7 episodes, delta 0.1, heuristic: scale 0.5; 0 episodes seen)"
     )
     assert "Dirichlet prior 0.5" in repr(fsmdp.TabularPSRL(structure))
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Acting, Planned
 from fsmdp.learning.baselines.fixed import NEVER
 from fsmdp.learning.baselines.induction import Ends, Solved
-from fsmdp.learning.baselines.states import check_structure, count_states, state_strides
-from fsmdp.learning.known import known_reward_means
-from fsmdp.learning.layout import cells_of
-from fsmdp.learning.statistics import Statistics
+from fsmdp.learning.baselines.states import ENTRY_LIMIT, count_states, state_strides
+from fsmdp.learning.counting import CountingLearner
+from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.checks import as_whole
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Table, bound_table
 from fsmdp.model.variables import Scope
-from fsmdp.planning.bellman import network_of_structure
 from fsmdp.simulation.policies import BY_TABLE, policy_arrays
 
 TIE = 1e-9
@@ -34,36 +30,26 @@ Function = tuple[Table, Cases[Scope]]
 """A function of the state and the parents of its variables."""
 
 
-class EnumeratedLearner:
+class EnumeratedLearner(CountingLearner):
     """A learner that writes every state out.
 
     It counts in the cells of one function that looks at all variables, one group for each action;
-    a subclass may count further `functions`. A reward term looks at all variables too, unless the
-    subclass gives its own `rewards`.
+    a subclass may count further functions. A reward term looks at all variables too, unless the
+    subclass says otherwise.
     """
 
     name = "EnumeratedLearner"
-    heuristic = False
 
     def __init__(
         self,
         structure: Structure,
         *,
-        seed: int,
-        known_rewards: Sequence[Reward] | None,
-        limit: int,
-        functions: Sequence[Function] = (),
-        rewards: Sequence[RewardTerm] | None = None,
+        seed: int = 0,
+        known_rewards: Sequence[Reward] | None = None,
+        limit: int = ENTRY_LIMIT,
     ) -> None:
-        check_structure(self.name, structure)
-        self.structure = structure
-        self.n_states = count_states(self.name, structure, limit)
-        self.n_actions = len(structure.actions)
-        counted = _written_out(structure, self.n_states, functions, rewards)
-        self.cells = cells_of(counted, network_of_structure(counted))
-        self.statistics = Statistics.empty(self.cells)
-        self.term_known, self.known_means = known_reward_means(counted, known_rewards)
-        self.rng = np.random.default_rng(seed)
+        self.limit = as_whole(limit, "limit", 1)
+        super().__init__(structure, seed=seed, known_rewards=known_rewards)
         learnt = [
             t for t, known in zip(structure.rewards, self.term_known, strict=True) if not known
         ]
@@ -72,16 +58,31 @@ class EnumeratedLearner:
         self.learnt_sigma = float(np.sqrt(sum(term.sigma**2 for term in learnt)))
         self.reward_span = sum(term.high - term.low for term in structure.rewards)
 
-    @property
-    def horizon(self) -> int:
-        """Steps of an episode."""
-        assert self.structure.horizon is not None
-        return self.structure.horizon
+    def counted_structure(self) -> Structure:
+        """The structure that is counted in; the function of all variables stands last."""
+        structure = self.structure
+        self.n_actions = len(structure.actions)
+        self.n_states = count_states(self.name, structure, self.limit)
+        sizes = tuple(variable.size for variable in structure.variables)
+        everything = tuple(range(len(sizes)))
+        by_action = Cases((everything,) * self.n_actions, {a: a for a in range(self.n_actions)})
+        number = bound_table(everything, np.arange(float(self.n_states)).reshape(sizes))
+        functions = self.counted_functions()
+        nothing: Cases[Scope] = Cases(((),))
+        return replace(
+            structure,
+            rewards=self.counted_rewards(by_action),
+            basis=Basis([*(table for table, _ in functions), number]),
+            parents=(nothing, *(parents for _, parents in functions), by_action),
+        )
 
-    @property
-    def episode(self) -> int:
-        """k: the number of the episode that comes next, from 1."""
-        return self.statistics.episodes + 1
+    def counted_functions(self) -> Sequence[Function]:
+        """What is counted besides the number of the state."""
+        return ()
+
+    def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:
+        """Where rewards are counted: by action and state."""
+        return tuple(replace(term, parents=by_action) for term in self.structure.rewards)
 
     @property
     def visits(self) -> Integers:
@@ -140,64 +141,35 @@ class EnumeratedLearner:
         policy = policy_arrays(BY_TABLE, state_strides(self.structure), table)
         return Planned(Acting(policy, values, q, widths, due), 0.0, np.nan)
 
-    def replan(self) -> Planned:
-        """A new policy from the statistics as they are."""
-        raise NotImplementedError
+
+class OptimisticLearner(EnumeratedLearner):
+    """A learner that enumerates and plans for the best that its counts allow.
+
+    `delta` is the chance that they allow too little, `scale` multiplies squared radii or bonuses;
+    anything but 1 makes the learner heuristic.
+    """
+
+    name = "OptimisticLearner"
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+        limit: int = ENTRY_LIMIT,
+    ) -> None:
+        self.delta, self.scale = as_probability(delta), as_scale(scale)
+        self.heuristic = self.heuristic or self.scale != 1.0
+        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
+
+    def options(self) -> Sequence[str]:
+        """Options besides delta and scale, as a description shows them."""
+        return ()
 
     def describe(self) -> str:
         """The options that matter."""
-        raise NotImplementedError
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The random state."""
-        return {"rng": np.array(json.dumps(self.rng.bit_generator.state))}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take a state back."""
-        generator: dict[str, Any] = json.loads(str(state["rng"]))
-        self.rng.bit_generator.state = generator
-
-    def __repr__(self) -> str:
-        return f"{self.name}({self.describe()}; {self.statistics.episodes} episodes seen)"
-
-
-def _written_out(
-    structure: Structure,
-    n_states: int,
-    functions: Sequence[Function],
-    rewards: Sequence[RewardTerm] | None,
-) -> Structure:
-    """The structure that is counted in; the function of all variables stands last."""
-    sizes = tuple(variable.size for variable in structure.variables)
-    everything = tuple(range(len(sizes)))
-    n_actions = len(structure.actions)
-    by_action = Cases((everything,) * n_actions, {a: a for a in range(n_actions)})
-    number = bound_table(everything, np.arange(float(n_states)).reshape(sizes))
-    if rewards is None:
-        rewards = [replace(term, parents=by_action) for term in structure.rewards]
-    nothing: Cases[Scope] = Cases(((),))
-    return replace(
-        structure,
-        rewards=tuple(rewards),
-        basis=Basis([*(table for table, _ in functions), number]),
-        parents=(nothing, *(parents for _, parents in functions), by_action),
-    )
-
-
-def check_probability(delta: float) -> float:
-    """The chance of a failure, or an error."""
-    if not 0 < delta < 1:
-        raise ModelError(f"delta: expected a probability between 0 and 1, found {delta}.")
-    return float(delta)
-
-
-def check_scale(scale: float) -> float:
-    """What squared radii are multiplied by, or an error."""
-    if not scale > 0:
-        raise ModelError(f"scale: expected a number above 0, found {scale}; 1 is the theory's.")
-    return float(scale)
-
-
-def scale_label(scale: float) -> str:
-    """How a description shows a scale: nothing for the theory's."""
-    return "" if scale == 1.0 else f", heuristic: scale {scale:g}"
+        label = heuristic_label(self.heuristic, self.scale)
+        return f"{', '.join([*self.options(), f'delta {self.delta:g}'])}{label}"

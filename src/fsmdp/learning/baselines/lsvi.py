@@ -10,12 +10,7 @@ from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import (
-    EnumeratedLearner,
-    check_probability,
-    check_scale,
-    scale_label,
-)
+from fsmdp.learning.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction
 from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states
 from fsmdp.model.rewards import Reward
@@ -28,7 +23,7 @@ Features = ArrayLike | Callable[[tuple[int, ...], str], ArrayLike]
 NORM_TOLERANCE = 1e-9
 
 
-class LSVIUCB(EnumeratedLearner):
+class LSVIUCB(OptimisticLearner):
     """Least-squares value iteration with upper confidence bounds on features phi(s, a).
 
     Q_l(s, a) = phi . w_l + beta |phi|_{inverse of Lambda},  Lambda = I + sum phi phi^T,
@@ -42,7 +37,7 @@ class LSVIUCB(EnumeratedLearner):
     States with their features are enumerated.
     Cost of a plan: |states| |actions| d^2 + d^3 + horizon |states| |actions| (|states| + d).
     Source: Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear
-    function approximation, Algorithm 1.
+    function approximation, Algorithm 1 and Theorem 3.1 (lambda = 1).
     """
 
     name = "LSVIUCB"
@@ -59,9 +54,14 @@ class LSVIUCB(EnumeratedLearner):
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
-        self.delta, self.scale = check_probability(delta), check_scale(scale)
-        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
+        super().__init__(
+            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
+        )
         self.features = self._resolve(features)  # (n_actions * n_states, d)
+
+    def given(self) -> list[np.ndarray]:
+        """The features too."""
+        return [*super().given(), self.features]
 
     def beta(self) -> float:
         """Factor of the bonus, for rewards in [0, 1]."""
@@ -98,12 +98,16 @@ class LSVIUCB(EnumeratedLearner):
             backward_induction(self.horizon, self.structure.discount, rewards, means)
         )
 
-    def describe(self) -> str:
-        """The options that matter."""
-        scale = scale_label(self.scale) or ", heuristic"
-        return f"{self.features.shape[1]} features, delta {self.delta:g}{scale}"
+    def options(self) -> Sequence[str]:
+        """How many features there are."""
+        return (f"{self.features.shape[1]} features",)
 
     def _resolve(self, features: Features) -> Floats:
+        if isinstance(features, type):
+            raise ModelError(
+                f"features: expected an array or a function (state, action), found the class "
+                f"{features.__name__}; make one."
+            )
         if callable(features):
             states = [tuple(map(int, state)) for state in all_states(self.structure)]
             rows = [[np.asarray(features(s, a)) for a in self.structure.actions] for s in states]

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import (
-    EnumeratedLearner,
-    Function,
-    check_probability,
-    check_scale,
-    scale_label,
-)
+from fsmdp.learning.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states, check_structure
+from fsmdp.learning.baselines.states import all_states
 from fsmdp.learning.confidence import reward_bounds
+from fsmdp.model.cases import Cases
+from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
-from fsmdp.model.rewards import Reward
-from fsmdp.model.structure import Structure
+from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.variables import Scope
 
 
-class UCRLProduct(EnumeratedLearner):
+class UCRLProduct(OptimisticLearner):
     """Optimism over products of balls: P(s' | s, a) = prod_i P_i(s'_i | parents of i, a).
 
     |P_i - P^_i|_1 <= sqrt(d / n),  d = 4 |Val(i)| log(4 m |X_i| k / delta),
@@ -39,45 +36,33 @@ class UCRLProduct(EnumeratedLearner):
     smallest basis function that looks at it. Rewards are learnt term by term.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states|^2 |actions|.
-    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs.
+    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs,
+    Algorithm 2; its radii are looser than they need be (docs/paper_notes.md, note 6).
     """
 
     name = "UCRLProduct"
 
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
-    ) -> None:
-        self.delta, self.scale = check_probability(delta), check_scale(scale)
-        check_structure(self.name, structure)
-        super().__init__(
-            structure,
-            seed=seed,
-            known_rewards=known_rewards,
-            limit=limit,
-            functions=_one_for_each_variable(structure),
-            rewards=structure.rewards,
-        )
-        self.heuristic = self.scale != 1.0
-        self._n_terms = len(structure.rewards)
-        self._sizes = np.array([v.size for v in structure.variables], dtype=np.int64)
-        n_items = self._n_terms + 1 + len(self._sizes)
-        # cell of each reward term, the constant and each variable
-        self._cell_at = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
-        fill_cells(self.cells.layout.lookup, all_states(structure), self._cell_at)
-        self._cell_known = self.term_known[self.cells.term]
+    @cached_property
+    def _cell_at(self) -> Integers:
+        """Cell of each reward term, the constant and each variable at every (action, state)."""
+        n_items = len(self.cells.layout.lookup.defaults) - 1  # the number of the state is left out
+        found = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
+        fill_cells(self.cells.layout.lookup, all_states(self.structure), found)
+        return found
+
+    def counted_functions(self) -> Sequence[Function]:
+        """Each variable by itself, with its own parents."""
+        return _one_for_each_variable(self.structure)
+
+    def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:  # noqa: ARG002
+        """Where the structure says."""
+        return self.structure.rewards
 
     def radii(self) -> Floats:
         """Radius of the ball of each transition cell; 2, which is everything, where unseen."""
         cells, n = self.cells, self.statistics.transition_visits
         cells_of_function = np.bincount(cells.function)[cells.function]
-        events = 4 * len(self._sizes) * cells_of_function * self.episode
+        events = 4 * len(self.structure.variables) * cells_of_function * self.episode
         squared = 4 * cells.n_values * np.log(events / self.delta)
         found = np.sqrt(self.scale * squared / np.maximum(n, 1))
         return np.where(n == 0, 2.0, np.minimum(found, 2.0))
@@ -85,24 +70,25 @@ class UCRLProduct(EnumeratedLearner):
     def factored_rewards(self) -> Ends:
         """Bounds on the mean reward of each (action, state), added up over the terms."""
         low, high = reward_bounds(self.cells, self.statistics, self.episode, self.delta, self.scale)
-        known = self._cell_known
+        known = self.cell_known
         low[known] = high[known] = self.known_means[known]
-        at = self._cell_at[:, :, : self._n_terms]
+        at = self._cell_at[:, :, : self.cells.layout.n_terms]
         return low[at].sum(axis=2), high[at].sum(axis=2)
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
         n_reward_cells, layout = self.cells.n_reward_cells, self.cells.layout
-        cell_at = self._cell_at[:, :, self._n_terms + 1 :] - n_reward_cells
+        cell_at = self._cell_at[:, :, self.cells.layout.n_terms + 1 :] - n_reward_cells
         visits, outcomes = self.statistics.transition_visits, self.statistics.outcomes
         radii = self.radii()
+        sizes = np.array([v.size for v in self.structure.variables], dtype=np.int64)
 
         def means(following: Floats) -> Ends:
             low, high = (np.zeros((self.n_actions, self.n_states)) for _ in range(2))
             for found, sign in ((high, 1.0), (low, -1.0)):
                 fill_product_means(
                     cell_at,
-                    self._sizes,
+                    sizes,
                     layout.outcome_start,
                     outcomes,
                     visits,
@@ -118,10 +104,6 @@ class UCRLProduct(EnumeratedLearner):
             )
         )
 
-    def describe(self) -> str:
-        """The options that matter."""
-        return f"delta {self.delta:g}{scale_label(self.scale)}"
-
 
 def _one_for_each_variable(structure: Structure) -> list[Function]:
     """For each variable a function that tells its values apart, with the variable's parents."""
@@ -134,8 +116,8 @@ def _one_for_each_variable(structure: Structure) -> list[Function]:
         ]
         if not looking:
             raise ModelError(
-                f"UCRLProduct: no basis function of the structure looks at {variable.name!r}, so "
-                "its parents are unknown; use a basis that has every variable (Basis.singles)."
+                f"UCRLProduct: no basis function of the structure looks at {show(variable.name)}, "
+                "so its parents are unknown; use a basis that has every variable (Basis.singles)."
             )
         table = bound_table((position,), np.arange(float(variable.size)))
         functions.append((table, structure.parents[min(looking)[1]]))

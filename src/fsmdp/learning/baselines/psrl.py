@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
 from fsmdp.learning.baselines.enumerated import EnumeratedLearner
 from fsmdp.learning.baselines.induction import backward_induction
 from fsmdp.learning.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -39,10 +39,9 @@ class TabularPSRL(EnumeratedLearner):
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
-        if prior is not None and not prior > 0:
-            raise ModelError(f"prior: expected a number above 0, found {prior}; 1 is uniform.")
+        given = None if prior is None else as_positive(prior, "prior", "1 is uniform")
         super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
-        self.prior = 1 / self.n_states if prior is None else float(prior)
+        self.prior = 1 / self.n_states if given is None else given
 
     def sample_transitions(self) -> Floats:
         """P(s' | s, a) drawn from the posterior."""  # (n_actions, n_states, n_states)

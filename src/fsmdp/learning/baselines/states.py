@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.errors import ModelError, SizeError
+from fsmdp.errors import SizeError
 from fsmdp.model import policies
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
@@ -12,20 +12,6 @@ from fsmdp.model.variables import table_size
 
 ENTRY_LIMIT = 2**25
 """Most transition counts, |states|^2 |actions|, of a learner that enumerates: 256 MiB of them."""
-
-
-def check_structure(name: str, structure: object) -> None:
-    """Refuse anything but a Structure with a finite horizon."""
-    if not isinstance(structure, Structure):
-        raise ModelError(
-            f"{name}: expected a Structure, found {type(structure).__name__}; use "
-            "model.structure(basis) or Structure.from_parents(...)."
-        )
-    if structure.horizon is None:
-        raise ModelError(
-            f"{name}: a learner works through episodes of a finite horizon and this structure's is "
-            "None; give a horizon."
-        )
 
 
 def count_states(name: str, structure: Structure, limit: int) -> int:

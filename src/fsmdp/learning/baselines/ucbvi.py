@@ -7,24 +7,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import (
-    EnumeratedLearner,
-    check_probability,
-    check_scale,
-    scale_label,
-)
+from fsmdp.learning.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction
 from fsmdp.learning.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.options import as_choice
+from fsmdp.model.checks import as_whole
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
+MOST_EPISODES = 10**18
+
 HOEFFDING, BERNSTEIN = "hoeffding", "bernstein"
 
 
-class UCBVI(EnumeratedLearner):
+class UCBVI(OptimisticLearner):
     """Upper confidence bound value iteration, UCBVI-CH ("hoeffding") or UCBVI-BF ("bernstein").
 
     Q_l = min(Q_l of the last episode, R + P^ V_{l+1} + b), with L = log(5 S A T / delta) and, for
@@ -36,7 +34,8 @@ class UCBVI(EnumeratedLearner):
     10^4 H S^2 A L^2, which no run reaches; here it always is, so steps need not be told apart.
     T = H K for the given number K of `episodes`; without it, T = H k in episode k, and delta is
     spread over the episodes as 6 delta / (pi k)^2. Rewards that are noisy and not known take half
-    of delta, by the normal tail with a union over (s, a) and visits up to T.
+    of delta, by the normal tail with a union over (s, a) and visits up to T. No mean with its bonus
+    leaves the range of V_{l+1}, where the source caps Q_l by H; values are never above its own.
     `scale` multiplies squared bonuses; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states|^2 |actions|.
     Source: Azar, Osband and Munos (2017), Minimax regret bounds for reinforcement learning,
@@ -57,15 +56,13 @@ class UCBVI(EnumeratedLearner):
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
-        if bonus not in (HOEFFDING, BERNSTEIN):
-            raise ModelError(f"bonus: expected 'hoeffding' or 'bernstein', found {bonus!r}.")
-        if episodes is not None and episodes < 1:
-            raise ModelError(f"episodes: expected at least 1, found {episodes}; None is any.")
-        self.delta, self.scale = check_probability(delta), check_scale(scale)
-        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
-        self.bonus = bonus
-        self.episodes = episodes
-        self.heuristic = self.scale != 1.0
+        self.bonus = as_choice(bonus, "bonus", (HOEFFDING, BERNSTEIN))
+        self.episodes = (
+            None if episodes is None else as_whole(episodes, "episodes", 1, MOST_EPISODES)
+        )
+        super().__init__(
+            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
+        )
         self._last_q: Floats = np.full((self.horizon, self.n_actions, self.n_states), np.inf)
 
     def log_term(self) -> float:
@@ -120,7 +117,7 @@ class UCBVI(EnumeratedLearner):
         super().restore(state)
         self._last_q = state["last_q"]
 
-    def describe(self) -> str:
-        """The options that matter."""
-        made_for = "" if self.episodes is None else f", {self.episodes} episodes"
-        return f"{self.bonus}, delta {self.delta:g}{made_for}{scale_label(self.scale)}"
+    def options(self) -> Sequence[str]:
+        """Which bonus, and for how many episodes."""
+        made_for = () if self.episodes is None else (f"{self.episodes} episodes",)
+        return (self.bonus, *made_for)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import (
-    EnumeratedLearner,
-    check_probability,
-    check_scale,
-    scale_label,
-)
+from fsmdp.learning.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
-from fsmdp.learning.baselines.states import ENTRY_LIMIT
 from fsmdp.model.lookup import Integers
-from fsmdp.model.rewards import Reward
-from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
 
-class UCRL2(EnumeratedLearner):
+class UCRL2(OptimisticLearner):
     """Optimism over balls around transition rows; a new plan when visits of some (s, a) double.
 
     |P - P^|_1 <= sqrt(14 S log(2 A t / delta) / n),
@@ -31,27 +22,15 @@ class UCRL2(EnumeratedLearner):
     t the number of steps taken before the plan, plus one. Noise of another deviation has a radius
     in proportion; rewards without noise are known after one visit. The source plans for an endless
     horizon by extended value iteration and may change its plan at any step; here the same
-    inner maximisation is a backward induction, and plans change between episodes.
+    inner maximisation is a backward induction, and plans change between episodes. Its regret
+    theorem is about average reward and does not carry over; the sets do, and with them optimism.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
     Cost of a plan: horizon |states| (|states| |actions| + log |states|).
-    Source: Jaksch, Ortner and Auer (2010), Near-optimal regret bounds for reinforcement learning.
+    Source: Jaksch, Ortner and Auer (2010), Near-optimal regret bounds for reinforcement learning,
+    Figure 1 with equations 3 and 4, and Figure 2.
     """
 
     name = "UCRL2"
-
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
-    ) -> None:
-        self.delta, self.scale = check_probability(delta), check_scale(scale)
-        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
-        self.heuristic = self.scale != 1.0
 
     def radii(self) -> Floats:
         """Radius of the ball around each row; 2, which is everything, where nothing was seen."""
@@ -76,10 +55,6 @@ class UCRL2(EnumeratedLearner):
             self.horizon, self.structure.discount, self.reward_bounds(self.scale * log_term), means
         )
         return self.follow(solved, replan_at=np.maximum(1, 2 * visits))
-
-    def describe(self) -> str:
-        """The options that matter."""
-        return f"delta {self.delta:g}{scale_label(self.scale)}"
 
 
 @compiled()

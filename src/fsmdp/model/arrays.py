@@ -1,0 +1,57 @@
+"""Files of arrays (NPZ): written whole or not at all, read without pickle and within limits."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.model.checks import clip, show
+from fsmdp.model.disk import read_file, write_file
+
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    OSError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    SyntaxError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What damaged files make zipfile and numpy raise."""
+
+
+def write_arrays(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *, compress: bool = False
+) -> None:
+    """Write arrays by name to a file that appears whole or not at all."""
+    content = io.BytesIO()
+    pack = np.savez_compressed if compress else np.savez
+    pack(content, **arrays)  # type: ignore[arg-type]
+    write_file(path, content.getvalue())
+
+
+def read_arrays(
+    path: str | os.PathLike[str], largest: int, noun: str, remedy: str
+) -> dict[str, np.ndarray]:
+    """Read what `write_arrays` wrote; a ModelError if it is anything else, or larger."""
+    content = read_file(path, largest)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+        if unpacked > largest:
+            raise ValueError(f"it unpacks to {unpacked} bytes, expected at most {largest}")
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except UNREADABLE as error:
+        raise ModelError(f"{show(str(path))} is no {noun}: {clip(str(error))}; {remedy}.") from None

@@ -1,0 +1,85 @@
+"""Whatever is given to whatever learns, it works or says what is wrong, and says it briefly."""
+
+import gymnasium
+import numpy as np
+import pytest
+from tests.junk import RING, assert_junk_is_refused_briefly
+
+import fsmdp
+from fsmdp.learning.statistics import Statistics
+
+STRUCTURE = RING.structure(fsmdp.Basis.singles(RING))
+SMALL = fsmdp.domains.sysadmin(2, horizon=2)
+LEARNT = fsmdp.PSRLFactored(STRUCTURE)
+HISTORY = fsmdp.learn(RING, LEARNT, episodes=3)
+OPTIMISTIC = {
+    "structure": STRUCTURE,
+    "delta": 0.05,
+    "seed": 0,
+    "scale": 1.0,
+    "known_rewards": None,
+    "limit": 2**20,
+}
+BOUND = {"structure": STRUCTURE, "episodes": 3, "delta": 0.05, "w_norm": 1.0, "h_max": 1.0}
+MORE = [STRUCTURE, SMALL, LEARNT, fsmdp.PSRLFactored, HISTORY, fsmdp.FactoredMDP, gymnasium.Env]
+
+CALLS = {
+    "learn": (
+        fsmdp.learn,
+        {
+            "world": RING,
+            "learner": LEARNT,
+            "episodes": 1,
+            "seed": 0,
+            "checkpoint": None,
+            "checkpoint_every": 1,
+            "progress": None,
+        },
+    ),
+    "UCRLFactored": (
+        fsmdp.UCRLFactored,
+        {
+            "structure": STRUCTURE,
+            "preset": "paper",
+            "delta": 0.05,
+            "seed": 0,
+            "confidence": None,
+            "replan": None,
+            "method": None,
+            "scale": 1.0,
+            "known_rewards": RING.rewards,
+        },
+    ),
+    "PSRLFactored": (
+        fsmdp.PSRLFactored,
+        {"structure": STRUCTURE, "seed": 0, "prior": 1.0, "replan": 0.5, "known_rewards": None},
+    ),
+    "TabularPSRL": (
+        fsmdp.TabularPSRL,
+        {"structure": STRUCTURE, "seed": 0, "prior": 1.0, "known_rewards": None, "limit": 2**20},
+    ),
+    "UCBVI": (fsmdp.UCBVI, OPTIMISTIC | {"bonus": "hoeffding", "episodes": 3}),
+    "UCRL2": (fsmdp.UCRL2, OPTIMISTIC),
+    "UCRLProduct": (fsmdp.UCRLProduct, OPTIMISTIC),
+    "LSVIUCB": (fsmdp.LSVIUCB, OPTIMISTIC | {"features": np.ones((8, 4, 1))}),
+    "RandomLearner": (fsmdp.RandomLearner, {"structure": STRUCTURE}),
+    "FixedPolicy": (
+        fsmdp.FixedPolicy,
+        {"structure": STRUCTURE, "policy": "wait", "label": "", "limit": 2**20},
+    ),
+    "regret_bound": (fsmdp.regret_bound, BOUND | {"slack": 0.0}),
+    "symmetric_regret_bound": (fsmdp.symmetric_regret_bound, BOUND),
+    "hoeffding_regret_bound": (fsmdp.hoeffding_regret_bound, BOUND | {"growth": 0.5, "slack": 0.0}),
+    "History.regret": (HISTORY.regret, {"start_value": 1.0}),
+    "History.martingale_allowance": (HISTORY.martingale_allowance, {"delta": 0.1}),
+    "History.observable_regret_bound": (HISTORY.observable_regret_bound, {"delta": 0.1}),
+    "Statistics.save": (LEARNT.statistics.save, {"path": "counts"}),
+    "Statistics.load": (Statistics.load, {"path": "there-is-no-such-file"}),
+    "Statistics.__add__": (LEARNT.statistics.__add__, {"other": LEARNT.statistics}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_junk_is_accepted_or_refused_with_a_short_message(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_junk_is_refused_briefly(*CALLS[name], MORE)
