@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 
 from fsmdp.domains.exogenous import exogenous_block
@@ -16,7 +15,7 @@ from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import WIDTH, show
+from fsmdp.model.checks import show, suggest
 from fsmdp.model.mdp import FactoredMDP
 
 
@@ -145,7 +144,7 @@ def build_domain(text: str) -> FactoredMDP:
         )
     name, *parts = text.split(":")
     if name not in DOMAINS:
-        raise ModelError(f"unknown domain {show(name)}; {_suggest(name, list(DOMAINS))}.")
+        raise ModelError(f"unknown domain {show(name)}; {suggest(name, list(DOMAINS))}.")
     domain = DOMAINS[name]
     values: dict[str, object] = {}
     for part in parts:
@@ -161,7 +160,7 @@ def _read_named(domain: Domain, option: str, text: str, values: dict[str, object
     if option not in domain.options:
         raise ModelError(
             f"domain {domain.name!r}: unknown option {show(option)}; "
-            f"{_suggest(option, list(domain.options))}."
+            f"{suggest(option, list(domain.options))}."
         )
     if option in values:
         raise ModelError(
@@ -198,8 +197,3 @@ def _read_positional(domain: Domain, text: str, values: dict[str, object]) -> No
         f"{len(unnamed)} without a name ({', '.join(unnamed)}); write option=value with one of "
         f"{', '.join(domain.options)}."
     )
-
-
-def _suggest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name[:WIDTH], known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
