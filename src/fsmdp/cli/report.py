@@ -1,0 +1,50 @@
+"""`fsmdp report`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, Quiet
+
+
+@app.command(
+    name="report",
+    epilog="Examples: [bold]fsmdp report runs/ring[/bold], "
+    "[bold]fsmdp report runs/ring --output pages/ring --json[/bold]",
+)
+def report_command(
+    runs: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of runs.")],
+    output: Annotated[
+        str | None, typer.Option(help="Folder to write into; RUNS/report if not given.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a folder of runs into one page, figures for papers and a table."""
+    from fsmdp.experiments.report import write_report
+
+    began = time.perf_counter()
+    with counted("drawing figures", quiet or as_json) as tell:
+        report = write_report(runs, output, progress=tell)
+    facts = {
+        "report": str(report.path),
+        "summary": str(report.summary),
+        "figures": [str(path) for path in report.figures],
+        "bytes": report.path.stat().st_size,
+        "failed": list(report.failed),
+        "missing": list(report.missing),
+        "seconds": time.perf_counter() - began,
+    }
+    if as_json:
+        print(json.dumps(facts))
+        return
+    print(report.path)
+    if not quiet:
+        for name, ids in (("failed", report.failed), ("not finished", report.missing)):
+            if ids:
+                print(f"{len(ids)} {name}: {', '.join(ids)}")
