@@ -77,11 +77,12 @@ class ModelFacts:
     elimination_order: tuple[int, ...]
     w_norm: float | None
     regret_bound: Mapping[str, Any] | None
+    document_sha256: str | None = None  # of the model as a document, if it is not a domain's
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ModelFacts:
         """Facts as they were written; keys of later releases are ignored."""
-        found = {one.name: data[one.name] for one in fields(ModelFacts)}
+        found = {one.name: data[one.name] for one in fields(ModelFacts) if one.name in data}
         found["variable_names"] = tuple(found["variable_names"])
         found["edges"] = tuple((int(a), int(b)) for a, b in found["edges"])
         found["elimination_order"] = tuple(found["elimination_order"])
