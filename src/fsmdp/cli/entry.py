@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fsmdp.cli import compare, demo, learn, plan
+from fsmdp.cli import compare, demo, learn, plan, report
 from fsmdp.cli.app import app
 
-COMMANDS = (demo, plan, learn, compare)
+COMMANDS = (demo, plan, learn, compare, report)
 """Modules whose import registers a command, in the order of the help."""
 
 

@@ -10,12 +10,8 @@ import numpy as np
 
 from fsmdp.model.tables import Floats
 
-
 ROOM = 1.5
 """Factor by which a log axis extends beyond what it shows."""
-
-NAME_DISTANCE = 0.075
-"""From a variable to its name, in a drawing of size 1."""
 
 
 class Role(StrEnum):
@@ -36,8 +32,15 @@ class Line:
     y: Floats  # (n_points,)
     learner: str | None = None  # None for references
     role: Role = Role.MEASURED
-    half_width: Floats | None = None  # (n_points,), the band is y - half_width to y + half_width
+    half_width: Floats | None = None  # (n_points,), of the band around y
     note: str = ""  # what the legend adds to the label in this chart
+
+    @property
+    def band(self) -> tuple[Floats, Floats] | None:
+        """Lower and upper end of the band, where there is one."""
+        if self.half_width is None:
+            return None
+        return self.y - self.half_width, self.y + self.half_width
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,15 +58,6 @@ class Panel:
         values = np.concatenate([line.y for line in self.lines])
         least = float(np.nanmin(values)) if self.least is None else self.least
         return least / ROOM, float(np.nanmax(values)) * ROOM
-
-    def band(self, line: Line) -> tuple[Floats, Floats, Floats] | None:
-        """Where a line's band runs: x, its lower and its upper end, cut off at a log axis's end."""
-        if line.half_width is None:
-            return None
-        drawn = np.isfinite(line.y)
-        x, y, half = line.x[drawn], line.y[drawn], line.half_width[drawn]
-        low = np.maximum(y - half, self.log_range[0]) if self.log else y - half
-        return x, np.asarray(low), np.asarray(y + half)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,11 +79,11 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dot:
-    """A mean with its interval; `half_width` is NaN where there is none."""
+    """A mean, with its interval where it has one."""
 
     label: str
     value: float
-    half_width: float
+    half_width: float | None
     learner: str | None = None
 
 
@@ -117,15 +111,8 @@ class NetworkChart:
     edges: tuple[tuple[int, int], ...]
     fill_edges: tuple[tuple[int, int], ...]  # joined while variables were eliminated
     ranks: tuple[int, ...]  # when each variable is eliminated, from 1
-    show_names: bool
+    sides: tuple[str, ...]  # of each node, where its name stands: top, bottom; () for no names
     show_ranks: bool
-
-    @property
-    def name_positions(self) -> Floats:
-        """Names stand outside of their nodes, away from the middle of the drawing."""
-        outward = self.positions - 0.5
-        lengths = np.linalg.norm(outward, axis=1, keepdims=True)
-        return np.asarray(self.positions + NAME_DISTANCE * outward / np.maximum(lengths, 1e-9))
 
 
 AnyChart = Chart | DotChart | NetworkChart

@@ -14,6 +14,7 @@ from fsmdp.experiments.report.estimates import (
     fit_slope,
     half_widths,
     moving_mean,
+    positive_in_last_half,
     smoothing_window,
     thinned,
 )
@@ -65,7 +66,7 @@ def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
                 f"Below, Σ ({bound:.6g} − return): no policy earns more than that bound, so the "
                 "expected regret is at most this, and two curves differ by as much as the regrets. "
             )
-    return Chart("regret", title, text + _band_text(trials), _with_lines(panels))
+    return Chart("regret", title, text + _seeds_text(trials, bands=True), _with_lines(panels))
 
 
 def log_regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
@@ -73,37 +74,37 @@ def log_regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
     column = regret_column(facts)
     lines: list[Line] = []
     largest, smallest = 0.0, math.inf
-    without_slope = []
+    left_out = []
     for t in trials:
         samples = t.series(column)
         if samples is None:
             continue
-        mean, fit = samples.mean(axis=0), fit_slope(samples.mean(axis=0))
-        measured = _mean_line(t, samples, log=True, note=_slope_note(fit))
-        lines.append(measured)
+        mean = samples.mean(axis=0)
+        if not positive_in_last_half(mean):
+            left_out.append(t.label)
+            continue
+        fit = fit_slope(mean)
+        lines.append(_mean_line(t, samples, log=True, note=_slope_note(fit)))
         largest = max(largest, float(mean.max()))
-        smallest = min(smallest, float(mean[mean > 0].min(initial=math.inf)))
-        if fit is None:
-            without_slope.append(t.label)
-        else:
+        smallest = min(smallest, float(mean[mean > 0].min()))
+        if fit is not None:
             ends = np.array([fit.start, fit.end])
             lines.append(Line(t.label, ends, fit.at(ends), t.learner, Role.FIT))
-    if not lines or largest <= 0:
+    if not lines:
         return Chart("regret-log", "", "", (), log=True)
     text = (
         "Thin lines: least squares on log axes over the last half of log-time, at "
         f"{FIT_POINTS} log-spaced episodes from √K to K. "
     )
-    if without_slope:
-        text += f"No slope where that stretch is too short or not positive: {', '.join(without_slope)}. "
+    if left_out:
+        text += f"Left out, since the mean is not positive on that stretch: {', '.join(left_out)}. "
     if facts.regret_bound is not None:
         lines.append(_theorem_line(facts))
         text += "The paper's general theorem bounds the regret of UCRL-Factored. "
     least = max(smallest, largest / 10**DECADES_SHOWN)
     panel = Panel(regret_name(facts), tuple(lines), log=True, least=least)
-    text += "Where a mean is not positive it cannot be drawn. "
     title = "Regret on log axes" if facts.start_value_exact is not None else "Bound on log axes"
-    return Chart("regret-log", title, text + _band_text(trials), (panel,), log=True)
+    return Chart("regret-log", title, text + _seeds_text(trials, bands=False), (panel,), log=True)
 
 
 def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
@@ -115,7 +116,7 @@ def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
         believed = t.series("optimistic_value")
         if believed is not None:
             smooth = moving_mean(believed, window)
-            lines.append(_mean_line(t, smooth, log=False, role=Role.OPTIMISTIC, band=False))
+            lines.append(_mean_line(t, smooth, log=False, role=Role.OPTIMISTIC))
     last = float(max((t.n_episodes for t in trials), default=1))
     for label, value in reference_values(facts):
         lines.append(
@@ -126,7 +127,12 @@ def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
         "followed, for learners that have one; it should come down to the returns. "
     )
     panel = Panel("return and optimistic value", tuple(lines))
-    return Chart("values", "Optimistic value against return", text + _band_text(trials), (panel,))
+    return Chart(
+        "values",
+        "Optimistic value against return",
+        text + _seeds_text(trials, bands=True),
+        (panel,),
+    )
 
 
 def interval_chart(trials: Sequence[Trials]) -> Chart:
@@ -146,13 +152,16 @@ def interval_chart(trials: Sequence[Trials]) -> Chart:
         _panel(trials, "slack of the plan", smoothed("slack")),
     ]
     text = (
-        f"Summed along each episode, moving means over {window} episodes. Width: what the intervals "
-        "leave open about the actions taken. Slack: V(s) − max Q(s, a), which is 0 where the plan "
-        "is tight. While the truth lies in the intervals, the expected regret of an episode is at "
+        f"Summed along each episode, moving means over {window} episodes. Width: what the "
+        "intervals leave open about the actions taken. Slack: V(s) − max Q(s, a), which is 0 where "
+        "the plan is tight. While the truth lies in the intervals, the expected regret of an episode is at "
         "most the mean of their sum. Learners that have neither are left out. "
     )
     return Chart(
-        "intervals", "Interval widths and slack", text + _band_text(trials), _with_lines(panels)
+        "intervals",
+        "Interval widths and slack",
+        text + _seeds_text(trials, bands=True),
+        _with_lines(panels),
     )
 
 
@@ -174,7 +183,11 @@ def effort_chart(trials: Sequence[Trials]) -> Chart:
     ]
     text = "Running totals on log axes; seconds are those of the machine that ran them. "
     return Chart(
-        "effort", "Replans and time", text + _band_text(trials), _with_lines(panels), log=True
+        "effort",
+        "Replans and time",
+        text + _seeds_text(trials, bands=False),
+        _with_lines(panels),
+        log=True,
     )
 
 
@@ -217,18 +230,18 @@ def _mean_line(
     samples: Floats,
     log: bool,
     role: Role = Role.MEASURED,
-    band: bool = True,
     note: str = "",
 ) -> Line:
+    """The mean over seeds, with a band on linear axes; on log axes a band has no lower end."""
     at = thinned(samples.shape[1], log)
     y = samples[:, at].mean(axis=0)
     return Line(
         trials.label,
-        at + 1.0,
+        np.asarray(at + 1, dtype=np.float64),
         np.where(y > 0, y, np.nan) if log else y,
         trials.learner,
         role,
-        half_widths(samples[:, at]) if band and len(samples) > 1 else None,
+        None if log or role is Role.OPTIMISTIC else half_widths(samples[:, at]),
         note,
     )
 
@@ -248,9 +261,10 @@ def _window(trials: Sequence[Trials]) -> int:
     return smoothing_window(min((t.n_episodes for t in trials), default=1))
 
 
-def _band_text(trials: Sequence[Trials]) -> str:
+def _seeds_text(trials: Sequence[Trials], bands: bool) -> str:
     seeds = sorted({len(t.runs) for t in trials})
     if not seeds or seeds[-1] < 2:
-        return "One seed, so no bands."
+        return "One seed."
     counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    return f"Bands: 95 % t intervals of the mean over {counts} seeds."
+    shown = ", with 95 % t intervals as bands" if bands else ""
+    return f"Means over {counts} seeds{shown}."

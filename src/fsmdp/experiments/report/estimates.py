@@ -1,4 +1,4 @@
-"""Means over seeds with their intervals, moving means, slopes, and which points to draw."""
+"""Intervals over seeds, moving means, slopes, and which points to draw."""
 
 from __future__ import annotations
 
@@ -8,49 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.experiments.summary import CONFIDENCE
 from fsmdp.model.tables import Floats
 
-MOST_POINTS = 400
+MOST_POINTS = 250
 """Points a curve is drawn with; more cannot be seen."""
 
-COVERAGE = 0.95
 FIT_POINTS = 50
+FEWEST_TO_FIT = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
-    """A mean over seeds; `half_width` is NaN for a single seed, which says nothing of spread."""
+def half_widths(samples: Floats) -> Floats | None:
+    """Half the t interval of the mean over the first axis; None for one seed, which has none.
 
-    mean: float
-    half_width: float
-
-
-def t_quantile(seeds: int) -> float:
-    """How many standard errors a two-sided interval of the mean of so many samples extends."""
+    t_{n-1} * s / sqrt(n), s the sample deviation of n seeds.
+    """
     from scipy.special import stdtrit
 
-    return float(stdtrit(seeds - 1, (1 + COVERAGE) / 2)) if seeds > 1 else math.nan
-
-
-def half_widths(samples: Floats) -> Floats:
-    """Half the t interval of the mean over the first axis.
-
-    t_{n-1} * s / sqrt(n), s the sample deviation of n seeds; NaN for one seed.
-    """
     seeds = len(samples)
     if seeds < 2:
-        return np.full(samples.shape[1:], np.nan)
-    return np.asarray(t_quantile(seeds) * samples.std(axis=0, ddof=1) / math.sqrt(seeds))
-
-
-def estimate(samples: Floats) -> Estimate:
-    """Mean and interval of one number per seed."""
-    return Estimate(float(samples.mean()), float(half_widths(samples)))
-
-
-def last_tenth(n_episodes: int) -> int:
-    """How many episodes the end of a run is judged by."""
-    return max(1, n_episodes // 10)
+        return None
+    quantile = float(stdtrit(seeds - 1, (1 + CONFIDENCE) / 2))
+    return np.asarray(quantile * samples.std(axis=0, ddof=1) / math.sqrt(seeds))
 
 
 def smoothing_window(n_episodes: int) -> int:
@@ -66,7 +45,7 @@ def moving_mean(samples: Floats, window: int) -> Floats:
 
 
 def thinned(n_points: int, log: bool) -> NDArray[np.int64]:
-    """Indices to draw, the first and the last among them, evenly spaced (on a log axis if asked)."""
+    """Indices to draw, evenly spaced on the axis; the first and the last are among them."""
     if n_points <= MOST_POINTS:
         return np.arange(n_points)
     if log:
@@ -97,11 +76,14 @@ def fit_slope(values: Floats) -> Slope | None:
     weighs the same. None where some value there is not positive, or there are too few episodes.
     """
     n_episodes = len(values)
-    if n_episodes < 16:
+    if n_episodes < FEWEST_TO_FIT or not positive_in_last_half(values):
         return None
     k = np.geomspace(math.sqrt(n_episodes), n_episodes, FIT_POINTS)
     y = np.interp(k, np.arange(1, n_episodes + 1), values)
-    if not (y > 0).all():
-        return None
     slope, intercept = np.polyfit(np.log(k), np.log(y), 1)
     return Slope(float(slope), float(intercept), float(k[0]), float(n_episodes))
+
+
+def positive_in_last_half(values: Floats) -> bool:
+    """Whether a log axis can show all values of the last half of log-time, from sqrt(K) on."""
+    return bool((values[math.isqrt(len(values)) - 1 :] > 0).all())

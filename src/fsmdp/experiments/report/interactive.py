@@ -28,6 +28,7 @@ from fsmdp.experiments.report.style import SHORT_NAME, Style, ink_on_rank, print
 from fsmdp.model.tables import Floats
 
 Trace = dict[str, Any]
+Numbers = list[float | int | None]
 Styles = Mapping[str, Style]
 
 PANEL_HEIGHT = 300
@@ -56,6 +57,7 @@ def _curves(chart: Chart, styles: Styles) -> dict[str, Any]:
     n_panels = len(chart.panels)
     height = PANEL_HEIGHT + SECOND_PANEL_HEIGHT * (n_panels - 1)
     span = (1 - GAP_BETWEEN_PANELS * (n_panels - 1)) / n_panels
+    last = max(2.0, max(float(line.x[-1]) for line in chart.lines))
     layout: dict[str, Any] = {
         "height": height,
         "hovermode": "x unified",
@@ -63,16 +65,18 @@ def _curves(chart: Chart, styles: Styles) -> dict[str, Any]:
         "xaxis": {
             "title": {"text": chart.x_label, "standoff": 6},
             "anchor": _axis("y", n_panels - 1),
+            "range": [0, math.log10(last)] if chart.log else [0, last],
         }
-        | _scale(chart.log),
+        | _scale(chart.log)
+        | {"exponentformat": "none"},
     }
     for position, panel in enumerate(chart.panels):
         top = 1 - position * (span + GAP_BETWEEN_PANELS)
-        layout["yaxis" + _axis("", position)] = {
-            "domain": [max(0.0, top - span), top]
-        } | _vertical(panel)
+        layout["yaxis" + _axis("", position)] = {"domain": [max(0.0, top - span), top]} | _vertical(
+            panel
+        )
         layout["annotations"].append(_heading(panel.y_label, top))
-        bands = [_band(line, panel, styles, position) for line in panel.lines]
+        bands = [_band(line, styles, position) for line in panel.lines]
         traces += [band for band in bands if band is not None]
         traces += [_line(line, styles, position) for line in panel.lines]
     return {"data": traces, "layout": layout, "legend": _legend(chart, styles)}
@@ -114,7 +118,7 @@ def _line(line: Line, styles: Styles, panel: int) -> Trace:
         "type": "scatter",
         "mode": "lines",
         "name": escaped(line.label),
-        "x": numbers(line.x),
+        "x": numbers(line.x, 9),
         "y": numbers(line.y),
         "yaxis": _axis("y", panel),
         "showlegend": False,
@@ -123,7 +127,7 @@ def _line(line: Line, styles: Styles, panel: int) -> Trace:
         "hovertemplate": "%{y:.4~g}",
     }
     if line.half_width is not None:
-        trace["customdata"] = numbers(line.half_width)
+        trace["customdata"] = numbers(line.half_width, 2)
         trace["hovertemplate"] = "%{y:.4~g} ± %{customdata:.2~g}"
     if line.role is Role.OPTIMISTIC:
         trace["mode"] = "lines+markers"
@@ -143,16 +147,16 @@ def _reference_dash(label: str) -> str:
     return "dot" if label == "V*" else "dash"
 
 
-def _band(line: Line, panel: Panel, styles: Styles, position: int) -> Trace | None:
-    found = panel.band(line)
-    if found is None or line.learner is None:
+def _band(line: Line, styles: Styles, position: int) -> Trace | None:
+    """Around the band: along its upper end, and back along the lower."""
+    if line.band is None or line.learner is None:
         return None
-    x, low, high = found
+    low, high = line.band
     return {
         "type": "scatter",
         "mode": "lines",
         "name": escaped(f"{line.label}, band"),
-        "x": numbers(np.concatenate([x, x[::-1]])),
+        "x": numbers(np.concatenate([line.x, line.x[::-1]]), 9),
         "y": numbers(np.concatenate([high, low[::-1]])),
         "yaxis": _axis("y", position),
         "showlegend": False,
@@ -235,7 +239,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
 
 def _dot(dot: Dot, row: int, styles: Styles) -> Trace:
     style = None if dot.learner is None else styles[dot.learner]
-    spread = None if math.isnan(dot.half_width) else dot.half_width
+    spread = dot.half_width
     text = f"{dot.value:.5g}" + ("" if spread is None else f" ± {spread:.2g}")
     return {
         "type": "scatter",
@@ -287,8 +291,8 @@ def _network(chart: NetworkChart) -> dict[str, Any]:
         _edges(chart, chart.fill_edges, "dot"),
         nodes,
     ]
-    if chart.show_names:
-        traces.append(_names(chart))
+    if chart.sides:
+        traces.append(_names(chart, size))
     hidden = {"visible": False, "range": [-0.12, 1.12]}
     layout = {
         "height": NETWORK_HEIGHT,
@@ -301,8 +305,8 @@ def _network(chart: NetworkChart) -> dict[str, Any]:
 
 
 def _edges(chart: NetworkChart, edges: Iterable[tuple[int, int]], dash: str) -> Trace:
-    x: list[float | None] = []
-    y: list[float | None] = []
+    x: Numbers = []
+    y: Numbers = []
     for a, b in edges:
         x += [*numbers(chart.positions[[a, b], 0]), None]
         y += [*numbers(chart.positions[[a, b], 1]), None]
@@ -318,21 +322,31 @@ def _edges(chart: NetworkChart, edges: Iterable[tuple[int, int]], dash: str) -> 
     }
 
 
-def _names(chart: NetworkChart) -> Trace:
-    at = chart.name_positions
+def _names(chart: NetworkChart, size: float) -> Trace:
+    """Names beside markers that are not seen, whose size keeps them off the nodes."""
     return {
         "type": "scatter",
-        "mode": "text",
-        "x": numbers(at[:, 0]),
-        "y": numbers(at[:, 1]),
+        "mode": "markers+text",
+        "x": numbers(chart.positions[:, 0]),
+        "y": numbers(chart.positions[:, 1]),
+        "marker": {"size": size, "opacity": 0},
         "text": [escaped(printable(name, SHORT_NAME)) for name in chart.names],
+        "textposition": [f"{side} center" for side in chart.sides],
         "textfont": {"size": 11},
+        "cliponaxis": False,
         "hoverinfo": "skip",
         "showlegend": False,
         "meta": {"ink": "ink"},
     }
 
 
-def numbers(values: Floats) -> list[float | None]:
-    """Numbers to five figures, which is finer than a screen; None where there is none."""
-    return [float(f"{value:.5g}") if math.isfinite(value) else None for value in values]
+def numbers(values: Floats, figures: int = 4) -> Numbers:
+    """Numbers to so many figures, four being finer than a screen; None where there is none."""
+    return [_short(float(value), figures) for value in values]
+
+
+def _short(value: float, figures: int) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{figures}g}")
+    return int(rounded) if rounded.is_integer() else rounded

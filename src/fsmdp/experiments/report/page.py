@@ -13,14 +13,16 @@ from string import Template
 from typing import Any
 
 from fsmdp.experiments.report.charts import AnyChart
-from fsmdp.experiments.report.estimates import Estimate
+from fsmdp.experiments.report.finals import Column, Final, columns_shown
 from fsmdp.experiments.report.interactive import plotly_figure
 from fsmdp.experiments.report.style import BAND_OPACITY, PATTERNS, Style, printable
-from fsmdp.experiments.report.summary import Column, Final, columns_shown
 from fsmdp.experiments.report.trials import shown_label
-from fsmdp.experiments.report.words import certified, opening, two_figures, verdict
+from fsmdp.experiments.report.words import certified, mean_and_half_width, opening, tally, verdict
 from fsmdp.experiments.store import ModelFacts, Results, Run
 from fsmdp.model.checks import plural
+
+MOST_IN_SUMMARY = 4
+"""Models that are spoken of one by one at the top; of more, each is in its own section."""
 
 BETTER_WHEN_LOW = frozenset(
     {"regret", "observable_regret_bound", "percent_below_best", "percent_below_bound"}
@@ -55,7 +57,10 @@ def page(results: Results, sections: Sequence[Section], styles: Mapping[str, Sty
         summary=_summary(results, sections),
         chips=_chips(results, styles),
         navigation=_navigation(sections),
-        models="\n".join(_section(n, section) for n, section in enumerate(sections)),
+        models="\n".join(
+            _section(n, section, with_verdict=len(sections) > MOST_IN_SUMMARY)
+            for n, section in enumerate(sections)
+        ),
         provenance=_provenance(results),
         figures=_json(
             {
@@ -105,18 +110,26 @@ def _paragraph(text: str) -> str:
 
 
 def _summary(results: Results, sections: Sequence[Section]) -> str:
-    words = [opening(results), *(verdict(one.model, one.finals) for one in sections)]
+    words = [opening(results)]
+    if len(sections) > 1:
+        words.append(tally(section.finals for section in sections))
+    if len(sections) <= MOST_IN_SUMMARY:
+        words += [verdict(section.model, section.finals) for section in sections]
     return "".join(map(_paragraph, words))
 
 
 def _chips(results: Results, styles: Mapping[str, Style]) -> str:
-    heuristic = {run.learner for run in results.runs if run.heuristic}
+    heuristic = _heuristic_learners(results)
     return "".join(
         f'<button type="button" class="chip" data-learner="{styles[one.id].index}" '
         f'aria-pressed="true" title="Show or hide in all figures">'
         f"<span>{escape(shown_label(one.label, one.id in heuristic))}</span></button>"
         for one in results.specification.learners
     )
+
+
+def _heuristic_learners(results: Results) -> set[str]:
+    return {run.learner for run in results.runs if run.heuristic}
 
 
 def _navigation(sections: Sequence[Section]) -> str:
@@ -130,7 +143,7 @@ def _navigation(sections: Sequence[Section]) -> str:
     return f'<nav aria-label="Models">{"".join(links)}</nav>'
 
 
-def _section(position: int, section: Section) -> str:
+def _section(position: int, section: Section, with_verdict: bool) -> str:
     figures = "".join(
         f"<figure><h3>{escape(chart.title)}</h3>"
         '<div class="legend"></div>'
@@ -139,9 +152,10 @@ def _section(position: int, section: Section) -> str:
         f"<figcaption>{escape(chart.caption)}</figcaption></figure>"
         for chart in section.charts
     )
+    words = _paragraph(verdict(section.model, section.finals)) if with_verdict else ""
     return (
         f'<section id="model-{position}"><h2>{escape(printable(section.model))}</h2>'
-        f'<p class="facts">{escape(_facts(section.facts))}</p>'
+        f'<p class="facts">{escape(_facts(section.facts))}</p>{words}'
         f"{_table(section)}{_absent(section)}"
         f'<div class="grid">{figures}</div></section>'
     )
@@ -153,7 +167,7 @@ def _facts(facts: ModelFacts) -> str:
         printable(facts.text),
         plural(facts.variables, "variable"),
         plural(facts.actions, "action"),
-        f"10^{facts.log10_states:.1f} states",
+        _count_of_states(facts.log10_states),
         horizon,
         f"basis {printable(facts.basis)}",
     ]
@@ -164,6 +178,12 @@ def _facts(facts: ModelFacts) -> str:
     if facts.start_value_exact is not None:
         parts.append(f"V* {facts.start_value_exact:.6g}")
     return " · ".join(parts)
+
+
+def _count_of_states(log10_states: float) -> str:
+    if log10_states < 6:
+        return f"{round(10**log10_states):,} states"
+    return f"10^{log10_states:.1f} states"
 
 
 def _table(section: Section) -> str:
@@ -210,15 +230,12 @@ def _cell(final: Final, column: Column, best: bool) -> str:
     found = final.figures.get(column.figure)
     if found is None:
         return '<span class="interval" title="this learner has none">–</span>'
-    mean = escape(column.write(found.mean))
+    if abs(found.mean) < column.least:
+        return f'<span class="interval">&lt; {column.least:g}</span>'
+    mean, half_width = map(escape, mean_and_half_width(found))
     shown = f'<span class="best">{mean}</span>' if best else mean
-    return f"<span>{shown}{_interval(found)}</span>"
-
-
-def _interval(found: Estimate) -> str:
-    if found.half_width != found.half_width:
-        return ""
-    return f'<span class="interval"> ± {escape(two_figures(found.half_width))}</span>'
+    spread = f'<span class="interval"> ± {half_width}</span>' if half_width else ""
+    return f"<span>{shown}{spread}</span>"
 
 
 def _is_best(final: Final, column: Column, finals: Sequence[Final]) -> bool:
@@ -234,17 +251,27 @@ def _is_best(final: Final, column: Column, finals: Sequence[Final]) -> bool:
 
 
 def _absent(section: Section) -> str:
+    """What the figures lack, and why; seeds that failed alike share an entry."""
+    reasons: dict[tuple[str, str], list[int]] = {}
+    for run in section.failed:
+        reasons.setdefault((run.label, run.message or "no reason was given"), []).append(run.seed)
     items = [
-        f"<li><code>{escape(printable(run.id, 120))}</code> failed: "
-        f"{escape(printable(run.message or 'no reason was given', 400))}</li>"
-        for run in section.failed
+        f"<li>{escape(printable(label))}, {escape(_seeds(seeds))}, failed: "
+        f"{escape(printable(message, 400))}</li>"
+        for (label, message), seeds in reasons.items()
     ]
     items += [
-        f"<li><code>{escape(printable(run_id, 120))}</code> has not finished; run the same "
-        "<code>fsmdp compare</code> again</li>"
+        f"<li><code>{escape(printable(run_id, 120))}</code> has not finished; the same "
+        "<code>fsmdp compare</code> goes on with it</li>"
         for run_id in section.missing
     ]
-    return f'<div class="notice">Not in the figures:<ul>{"".join(items)}</ul></div>' if items else ""
+    return (
+        f'<div class="notice">Not in the figures:<ul>{"".join(items)}</ul></div>' if items else ""
+    )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
 
 
 def _provenance(results: Results) -> str:
@@ -266,8 +293,12 @@ def _provenance(results: Results) -> str:
     ]
     rows.append(("versions", ", ".join(f"{name} {text}" for name, text in versions.items())))
     rows.append(("seeds", ", ".join(map(str, results.specification.seeds))))
+    heuristic = _heuristic_learners(results)
     rows += [
-        (one.label, ", ".join([one.learner, *(f"{k} = {v}" for k, v in one.options.items())]))
+        (
+            shown_label(one.label, one.id in heuristic),
+            ", ".join([one.learner, *(f"{k} = {v}" for k, v in one.options.items())]),
+        )
         for one in results.specification.learners
     ]
     rows.append(("beside this file", "figures/ (PNG and SVG) and summary.csv"))

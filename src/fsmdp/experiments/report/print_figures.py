@@ -23,6 +23,7 @@ from fsmdp.experiments.report.style import BAND_OPACITY, SHORT_NAME, Style, ink_
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Styles = Mapping[str, Style]
@@ -31,7 +32,7 @@ INK, MUTED, GRID = "#1c2330", "#6b7280", "#e3e6eb"
 WIDTH = 6.4
 DOTS_PER_INCH = 200
 
-SETTINGS: dict[str, Any] = {
+SETTINGS: Any = {
     "font.size": 9,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
@@ -58,25 +59,29 @@ def printed(chart: AnyChart, styles: Styles) -> dict[str, bytes]:
     with matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
         # A name may hold letters that the font lacks; a box in their place is no reason to stop.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(WIDTH, _height(chart)), layout="constrained")
+        figure = Figure((WIDTH, _height(chart)), DOTS_PER_INCH, layout="constrained")
         if isinstance(chart, Chart):
             _draw_curves(figure, chart, styles)
         elif isinstance(chart, DotChart):
             _draw_dots(figure, chart, styles)
         else:
             _draw_network(figure, chart)
-        return {
-            "png": _saved(figure, "png", {"Software": None}),
-            "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),
-        }
+        return _files(figure)
 
 
-def _saved(figure: Figure, kind: str, metadata: dict[str, Any]) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-    # Laid out once: the second file would come out the same.
+def _files(figure: Figure) -> dict[str, bytes]:
+    """A figure as PNG and SVG; laid out once, which takes longer than drawing."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    return content.getvalue()
+    png, svg = io.BytesIO(), io.BytesIO()
+    agg: Any = FigureCanvasAgg(figure)
+    agg.print_png(png, metadata={"Software": None})
+    vector: Any = FigureCanvasSVG(figure)
+    vector.print_svg(svg, metadata={"Date": None, "Creator": None})
+    return {"png": png.getvalue(), "svg": svg.getvalue()}
 
 
 def _height(chart: AnyChart) -> float:
@@ -91,7 +96,7 @@ def _draw_curves(figure: Figure, chart: Chart, styles: Styles) -> None:
     for axes, panel in zip(grid[:, 0], chart.panels, strict=True):
         _scale_axes(axes, panel, chart.log)
         for line in panel.lines:
-            handle = _draw_line(axes, line, panel, styles)
+            handle = _draw_line(axes, line, styles)
             key = (line.learner, "" if line.learner else line.label)
             entries.setdefault(key, (handle, line.label + (f", {line.note}" if line.note else "")))
     grid[-1, 0].set_xlabel(chart.x_label)
@@ -102,12 +107,30 @@ def _scale_axes(axes: Axes, panel: Panel, log: bool) -> None:
     axes.set_title(panel.y_label, loc="left", fontsize=9, color=INK)
     if log:
         axes.set_xscale("log")
+        _plain_powers(axes.xaxis)
     if panel.log:
         axes.set_yscale("log")
         axes.set_ylim(*panel.log_range)
+        _plain_powers(axes.yaxis)
 
 
-def _draw_line(axes: Axes, line: Line, panel: Panel, styles: Styles) -> Any:
+def _plain_powers(axis: Axis) -> None:
+    """Ticks at powers of ten, written without the markup that names are kept from."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def power_of_ten(value: float) -> str:
+    """1, 10, 100, 1,000, and then 10⁴."""
+    exponent = round(math.log10(value))
+    if 0 <= exponent <= 3:
+        return f"{10**exponent:,}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _draw_line(axes: Axes, line: Line, styles: Styles) -> Any:
     style = None if line.learner is None else styles[line.learner]
     color = MUTED if style is None else style.color
     width = 1.7 if line.role is Role.MEASURED else 0.8
@@ -121,9 +144,8 @@ def _draw_line(axes: Axes, line: Line, panel: Panel, styles: Styles) -> Any:
     elif line.role is Role.REFERENCE:
         handle.set_linewidth(1.1)
         handle.set_dashes((1, 1.6) if line.label == "V*" else (4, 2))
-    band = panel.band(line)
-    if band is not None:
-        axes.fill_between(*band, color=color, alpha=BAND_OPACITY, linewidth=0)
+    if line.band is not None:
+        axes.fill_between(line.x, *line.band, color=color, alpha=BAND_OPACITY, linewidth=0)
     return handle
 
 
@@ -148,7 +170,7 @@ def _draw_dots(figure: Figure, chart: DotChart, styles: Styles) -> None:
     for row, dot in enumerate(chart.dots):
         style = None if dot.learner is None else styles[dot.learner]
         color, marker = (INK, "D") if style is None else (style.color, "o")
-        spread = None if math.isnan(dot.half_width) else dot.half_width
+        spread = dot.half_width
         axes.errorbar(
             [dot.value], [rows - row], xerr=spread, fmt=marker, color=color, markersize=5, capsize=3
         )
@@ -200,7 +222,14 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
         for (x, y), rank in zip(at, chart.ranks, strict=True):
             ink = ink_on_rank(rank, n)
             axes.text(x, y, str(rank), ha="center", va="center", fontsize=size * 0.42, color=ink)
-    if chart.show_names:
-        for (x, y), name in zip(chart.name_positions, chart.names, strict=True):
-            text = printable(name, SHORT_NAME)
-            axes.text(x, y, text, ha="center", va="center", fontsize=7.5)
+    for (x, y), name, side in zip(at, chart.names, chart.sides, strict=bool(chart.sides)):
+        above = side == "top"
+        axes.annotate(
+            printable(name, SHORT_NAME),
+            (x, y),
+            (0, (size / 2 + 2) * (1 if above else -1)),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if above else "top",
+            fontsize=7.5,
+        )

@@ -10,11 +10,11 @@ from pathlib import Path
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report.charts import AnyChart
 from fsmdp.experiments.report.curves import model_charts
+from fsmdp.experiments.report.finals import finals_chart, finals_of_model, summary_frame
 from fsmdp.experiments.report.network import network_chart
 from fsmdp.experiments.report.page import Section, page
 from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.report.style import learner_styles
-from fsmdp.experiments.report.summary import finals_chart, finals_of_model, summary_frame
 from fsmdp.experiments.report.trials import trials_of_model
 from fsmdp.experiments.store import Results, read_results
 from fsmdp.model.checks import plural, show
@@ -51,9 +51,7 @@ def write_report(
     sections = tuple(_sections(results))
     styles = learner_styles([learner.id for learner in results.specification.learners])
     charts = [
-        (f"{section.model}-{chart.name}", chart)
-        for section in sections
-        for chart in section.charts
+        (f"{section.model}-{chart.name}", chart) for section in sections for chart in section.charts
     ]
     _make_folder(folder / FIGURES)
     figures = []

@@ -50,6 +50,8 @@
     });
     const layout = {
       ...spec.layout,
+      height: undefined, // the figure fills its card
+      autosize: true,
       margin: { l: 12, r: 12, t: 26, b: 12 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,9 @@ import numpy as np
 
 from fsmdp.experiments.report.charts import Dot, DotChart
 from fsmdp.experiments.report.curves import reference_values
-from fsmdp.experiments.report.estimates import Estimate, estimate, last_tenth
 from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
+from fsmdp.experiments.summary import Interval, mean_return_last
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Final:
 
     model: str
     trials: Trials
-    figures: Mapping[str, Estimate]
+    figures: Mapping[str, Interval]
 
     @property
     def seeds(self) -> int:
@@ -41,10 +40,8 @@ def finals_of_model(model: str, trials: Sequence[Trials], facts: ModelFacts) -> 
     return tuple(Final(model, t, _figures(t, facts)) for t in trials)
 
 
-def _figures(trials: Trials, facts: ModelFacts) -> dict[str, Estimate]:
-    returns = trials.required("return")
-    late = returns[:, -last_tenth(returns.shape[1]) :].mean(axis=1)  # (n_seeds,)
-    planning, acting = trials.timing("seconds_planning"), trials.timing("seconds_acting")
+def _figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:
+    late = np.array([mean_return_last(run) for run in trials.runs])  # (n_seeds,)
     samples: dict[str, Floats] = {"return_last_tenth": late}
     for column in ("regret", "observable_regret_bound"):
         found = trials.series(column)
@@ -55,9 +52,9 @@ def _figures(trials: Trials, facts: ModelFacts) -> dict[str, Estimate]:
     if facts.plan_upper_bound:
         samples["percent_below_bound"] = _percent_below(facts.plan_upper_bound, late)
     samples["replans"] = trials.required("replan").sum(axis=1)
-    samples["seconds_planning"] = planning.sum(axis=1)
-    samples["seconds"] = (planning + acting).sum(axis=1)
-    return {name: estimate(values) for name, values in samples.items()}
+    samples["seconds_planning"] = trials.timing("seconds_planning").sum(axis=1)
+    samples["seconds"] = np.array([float(run.facts["seconds"]) for run in trials.runs])
+    return {name: Interval.of(values.tolist()) for name, values in samples.items()}
 
 
 def _percent_below(best: float, returns: Floats) -> Floats:
@@ -66,34 +63,22 @@ def _percent_below(best: float, returns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """A column of the table: which figure it holds and how that is written."""
+    """A column of the table: which figure it holds, under which heading."""
 
     figure: str
     heading: str
-    write: Callable[[float], str]
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def significant(value: float) -> str:
-    """A number to four figures, without an exponent where it can be avoided."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = max(0, 3 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{digits}f}" if digits <= 6 else f"{value:.2e}"
+    least: float = 0.0  # a smaller mean is shown as "< least"
 
 
 COLUMNS = (
-    Column("regret", "regret", significant),
-    Column("observable_regret_bound", "observable regret bound", significant),
-    Column("return_last_tenth", "return, last tenth", significant),
-    Column("percent_below_best", "% below V*, last tenth", significant),
-    Column("percent_below_bound", "% below the certified bound, last tenth", significant),
-    Column("replans", "plans made", _whole),
-    Column("seconds_planning", "seconds planning", significant),
-    Column("seconds", "seconds in all", significant),
+    Column("regret", "regret"),
+    Column("observable_regret_bound", "observable regret bound"),
+    Column("return_last_tenth", "return, last tenth"),
+    Column("percent_below_best", "% below V*, last tenth"),
+    Column("percent_below_bound", "% below the certified bound, last tenth"),
+    Column("replans", "plans made"),
+    Column("seconds_planning", "seconds planning", 0.001),
+    Column("seconds", "seconds in all", 0.001),
 )
 
 
@@ -123,10 +108,7 @@ def summary_frame(finals: Sequence[Final]) -> polars.DataFrame:
         for column in COLUMNS:
             found = final.figures.get(column.figure)
             row[column.figure] = None if found is None else found.mean
-            undefined = found is None or math.isnan(found.half_width)
-            row[f"{column.figure}_half_width"] = (
-                None if undefined or found is None else found.half_width
-            )
+            row[f"{column.figure}_half_width"] = None if found is None else found.half_width
         rows.append(row)
     return polars.DataFrame(rows, infer_schema_length=None)
 
@@ -145,10 +127,8 @@ def finals_chart(finals: Sequence[Final], facts: ModelFacts) -> DotChart:
     text = "Mean return over the last tenth of episodes, with 95 % t intervals over seeds. "
     if facts.plan_policy_mean is not None:
         error = facts.plan_policy_standard_error or 0.0
-        dots.append(
-            Dot("plan of the known model", facts.plan_policy_mean, NORMAL_QUANTILE * error)
-        )
-        text += "The plan of the known model is simulated, with a 95 % interval over episodes. "
+        dots.append(Dot("plan behind the bound", facts.plan_policy_mean, NORMAL_QUANTILE * error))
+        text += "The plan behind the bound was simulated; its 95 % interval is over episodes. "
     if facts.plan_upper_bound is not None:
         text += "No policy earns more than the certified bound. "
     return DotChart(
