@@ -23,6 +23,9 @@ def report_command(
     output: Annotated[
         str | None, typer.Option(help="Folder to write into; RUNS/report unless given.")
     ] = None,
+    figures: Annotated[
+        bool, typer.Option(help="Draw figures for papers too, which takes most of the time.")
+    ] = True,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -34,10 +37,10 @@ def report_command(
 
         def progress(done: int, in_all: int) -> None:
             spent = time.perf_counter() - began
-            left = f", {spent * (in_all - done) / done:.0f} s left" if done else ""
-            tell(f"drawing figures: {done} of {in_all}{left}")
+            left = spent * (in_all - done) / done
+            tell(f"drawing figures: {done} of {in_all}, {left:.0f} s left")
 
-        report = write_report(runs, output, progress=progress)
+        report = write_report(runs, output, figures=figures, progress=progress)
     if as_json:
         facts = {
             "report": str(report.path),

@@ -35,7 +35,7 @@ def model_charts(trials: Sequence[Trials], facts: ModelFacts) -> tuple[Chart, ..
         interval_chart(trials),
         effort_chart(trials),
     )
-    return tuple(chart for chart in charts if any(True for _ in chart.lines))
+    return tuple(chart for chart in charts if any(line.learner for line in chart.lines))
 
 
 def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
@@ -154,8 +154,8 @@ def interval_chart(trials: Sequence[Trials]) -> Chart:
     text = (
         f"Summed along each episode, moving means over {window} episodes. Width: what the "
         "intervals leave open about the actions taken. Slack: V(s) − max Q(s, a), which is 0 where "
-        "the plan is tight. While the truth lies in the intervals, the expected regret of an episode is at "
-        "most the mean of their sum. Learners that have neither are left out. "
+        "the plan is tight. While the truth lies in the intervals, the expected regret of an "
+        "episode is at most the mean of their sum. Learners that have neither are left out. "
     )
     return Chart(
         "intervals",

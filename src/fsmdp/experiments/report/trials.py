@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report.style import printable
-from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, Results, Run
-from fsmdp.model.checks import show, show_names
+from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, ModelFacts, Results, Run
+from fsmdp.model.checks import is_number, show, show_names
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
@@ -87,7 +87,37 @@ def shown_label(label: str, heuristic: bool) -> str:
     return printable(label) + (" (heuristic)" if heuristic else "")
 
 
+def check_facts(model: str, facts: ModelFacts) -> None:
+    """Refuse facts that contradict themselves, which a damaged file may hold."""
+    places = range(len(facts.variable_names))
+    named = {place for edge in facts.edges for place in edge} | set(facts.elimination_order)
+    if not named <= set(places):
+        wrong, found = "edges and elimination_order", f"{max(named)} for {len(places)} variables"
+    elif len(set(facts.elimination_order)) < len(facts.elimination_order):
+        wrong, found = "elimination_order", "a variable twice"
+    elif facts.regret_bound is not None and not _is_bound(facts.regret_bound):
+        wrong, found = "regret_bound", "no total for each of the episodes"
+    else:
+        return
+    raise ModelError(
+        f"models.json, {show(model)}: {wrong} hold {found}; remove the file and run `compare` "
+        "again."
+    )
+
+
+def _is_bound(found: Mapping[str, Any]) -> bool:
+    try:
+        return len(found["episodes"]) == len(found["general"]["total"]) > 0
+    except (KeyError, TypeError):
+        return False
+
+
 def _check_frames(run: Run) -> None:
+    if not is_number(run.facts.get("seconds")):
+        raise ModelError(
+            f"run {show(run.id)}: run.json has no number under 'seconds'; remove the run's folder "
+            "and run `fsmdp compare` again."
+        )
     for frame, columns in ((run.episodes, EPISODE_COLUMNS), (run.timings, TIMING_COLUMNS)):
         absent = [column for column in columns if column not in frame.columns]
         if absent or not frame.height or frame.height != run.episodes.height:
