@@ -60,7 +60,11 @@ def locked(folder: Path, command: str) -> Iterator[str]:
         }
         file.write(json.dumps(holder))
         file.flush()
-        yield token
+        try:
+            yield token
+        finally:
+            file.seek(0)
+            file.truncate()
 
 
 def is_held_as(folder: Path, token: str) -> bool:

@@ -162,7 +162,7 @@ def _words(given: Mapping[str, Any], options: Mapping[str, Any], joint: str) -> 
         elif isinstance(value, str) and name != "replan":
             found.append(value)
         else:
-            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            shown = f"{value:.12g}" if isinstance(value, float) else str(value)
             found.append(f"{readable}{joint}{shown}")
     return found
 

@@ -217,8 +217,9 @@ class Store:
         path = self.folder / MODELS
         if not path.is_file():
             return {}
+        found = self._json(path)
         try:
-            return {name: ModelFacts.from_dict(one) for name, one in self._json(path).items()}
+            return {name: ModelFacts.from_dict(one) for name, one in found.items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelError(
                 f"{path}: {type(error).__name__} {clip(str(error))}, expected facts of models as "
