@@ -16,7 +16,7 @@ from fsmdp.experiments.store import CHECKPOINT, RUNS, read_results
 
 TEXT = """
 name = "ring"
-episodes = 500
+episodes = 400
 seeds = 2
 checkpoint_every = 10
 [[models]]
@@ -99,33 +99,23 @@ def test_a_sweep_that_was_killed_ends_with_the_same_bytes(kills, sweep, tmp_path
     assert not [left for left in folder.rglob(".*.part") if left.is_file()]
 
 
-def test_an_interrupt_keeps_what_there_is_and_says_how_to_go_on(sweep, tmp_path):
-    path, whole = sweep
-    folder = tmp_path / "runs"
-    process = start(path, folder)
-    wait_for(lambda: checkpoints(folder), process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, (out, err)
-    assert "the same command goes on from there" in err
-    assert "Traceback" not in err
-    assert len(read_results(folder).missing) > 0
-    finish(path, folder)
-    assert episodes_of(folder) == whole
-
-
-def test_the_second_of_two_processes_in_a_folder_stops_and_the_first_is_not_disturbed(
-    sweep, tmp_path
-):
+def test_a_second_process_stops_and_an_interrupted_first_can_go_on(sweep, tmp_path):
     path, whole = sweep
     folder = tmp_path / "runs"
     first = start(path, folder)
     wait_for(lambda: checkpoints(folder), first)
+    os.killpg(first.pid, signal.SIGSTOP)  # it must not end before the second has looked
     second = start(path, folder)
     _, err = second.communicate(timeout=PATIENCE)
+    os.killpg(first.pid, signal.SIGCONT)
     assert second.returncode == 2
     assert f"in use by process {first.pid} on" in err
     assert "fsmdp compare" in err
-    assert first.wait(timeout=PATIENCE) == 0
-    first.communicate()
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+    out, err = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 130, (out, err)
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert len(read_results(folder).missing) > 0
+    finish(path, folder)
     assert episodes_of(folder) == whole

@@ -130,9 +130,5 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
     for row in rows:
         if row.message is not None:
             console.print(f"failed: {row.label} on {row.model}: {row.message}", markup=False)
-    console.print(
-        f"{len(results.runs)} runs, {seconds:.1f} s, in {folder}; for figures: "
-        f"fsmdp report {folder}",
-        markup=False,
-        highlight=False,
-    )
+    console.print(f"{len(results.runs)} runs in {seconds:.1f} s; for figures:", highlight=False)
+    console.print(f"fsmdp report {folder}", markup=False, highlight=False, soft_wrap=True)

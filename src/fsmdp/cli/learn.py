@@ -170,4 +170,5 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
     console = Console(emoji=False)
     console.print(table)
     if output is not None:
-        console.print(f"for figures: fsmdp report {output}", markup=False, highlight=False)
+        hint = f"for figures: fsmdp report {output}"
+        console.print(hint, markup=False, highlight=False, soft_wrap=True)

@@ -30,7 +30,8 @@ class Board:
 
     def place(self, position: int) -> Place:
         """Where a child of this process reports a run."""
-        return Place(str(self.path), position, os.getpid())
+        # In full, since workers may have been started from another folder.
+        return Place(str(self.path.resolve()), position, os.getpid())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,15 @@ from contextlib import ExitStack
 from typing import Any
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.protocol import RETRIES, Result, Task, died, missing
+from fsmdp.experiments.executors.protocol import (
+    RETRIES,
+    Result,
+    Task,
+    cannot_join,
+    check_listening,
+    died,
+    missing,
+)
 
 
 class DaskExecutor:
@@ -56,13 +64,12 @@ class DaskExecutor:
                     silence_logs=logging.ERROR,
                 )
             )
+        else:
+            check_listening(target, self.name)
         try:
             self._client = self._open.enter_context(distributed.Client(target))
         except (OSError, TimeoutError, ValueError) as error:
-            raise ExperimentError(
-                f"cannot reach the Dask scheduler at {self.address!r}: {error}; expected the "
-                "address of a running one, such as tcp://host:8786."
-            ) from None
+            raise cannot_join(self.name, self.address, error) from None
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.protocol import RETRIES, Result, Task, died, missing
+from fsmdp.experiments.executors.protocol import (
+    RETRIES,
+    Result,
+    Task,
+    cannot_join,
+    check_listening,
+    died,
+    missing,
+)
 
 
 class RayExecutor:
@@ -54,13 +62,12 @@ class RayExecutor:
         if self.address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             options = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+        else:
+            check_listening(self.address, self.name)
         try:
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ExperimentError(
-                f"cannot join Ray at {self.address!r}: {error}; expected the address of a running "
-                "cluster, such as ray://host:10001 or auto."
-            ) from None
+            raise cannot_join(self.name, self.address, error) from None
         self._joined = True
         return self
 
