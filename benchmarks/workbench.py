@@ -83,7 +83,6 @@ def speed(runs=16, episodes=400):
 def report_size(runs=100, episodes=300):
     """Size of the report of many runs."""
     from fsmdp.experiments.report import write_report
-
     from fsmdp.experiments.runner import compare
 
     with tempfile.TemporaryDirectory() as folder:
