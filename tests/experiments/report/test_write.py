@@ -223,7 +223,7 @@ def edit(name, **changes):
         (drop_column, "found no column 'return'"),
         (cut_rows, "found 5 rows"),
         (leave_gaps, "column 'return' has gaps"),
-        (lambda f: (f / "models.json").write_text("{"), "expected facts of models"),
+        (lambda f: (f / "models.json").write_text("{"), "models.json"),
         (lambda f: (f / "models.json").unlink(), "nothing about 'ring-6'"),
         (edit("models.json", edges=[[0, 77]]), "hold 77 for 6 variables"),
         (edit("models.json", elimination_order=[0, 0]), "a variable twice"),
