@@ -12,7 +12,7 @@ import fsmdp
 from fsmdp.errors import ExperimentError, ModelError
 from fsmdp.experiments import runner, work
 from fsmdp.experiments.executors.choose import choose_executor
-from fsmdp.experiments.executors.protocol import died, missing
+from fsmdp.experiments.executors.cluster import ClusterExecutor
 from fsmdp.experiments.lock import is_held_as, locked
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.single import learn_once
@@ -257,12 +257,13 @@ def test_progress_counts_episodes_up_to_all_of_them(tmp_path):
 def test_a_task_that_workers_die_of_is_a_failed_run(tmp_path):
     class Deadly(Here):
         def run(self, function, tasks):
+            error = ClusterExecutor.gave_up(self, OSError("killed"))
             for position, result in super().run(function, tasks):
-                yield position, died(position, "Killed") if function is runner.execute else result
+                yield position, error if function is runner.execute else result
 
     results = compare(ring(), tmp_path, Deadly())
     assert {run.status for run in results.runs} == {"failed"}
-    assert "its worker died 4 times (Killed)" in results.runs[0].message
+    assert "here gave up after 3 retries (OSError: killed)" in results.runs[0].message
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,6 @@ def test_an_engine_that_is_not_installed_names_the_extra(name, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ExperimentError, match=rf"fsmdp\[{name}\]"):
         choose_executor(name, 2)
-    assert "not installed" in str(missing("x", "y"))
 
 
 def test_a_single_run_is_kept_like_one_of_a_sweep(whole, tmp_path):
@@ -318,6 +318,7 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
     spoilt = {
         "episodes.parquet": (b"nothing", "expected files that `compare` wrote"),
         "run.json": (b'{"status": "done"}', "KeyError"),
+        "timings.parquet": (b"", "expected files that `compare` wrote"),
     }
     for name, (content, message) in spoilt.items():
         before = (run / name).read_bytes()
@@ -325,6 +326,11 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
         with pytest.raises(ModelError, match=message):
             read_results(tmp_path)
         (run / name).write_bytes(before)
+    (run / "run.json").rename(run / "kept.json")
+    (run / "run.json").write_text('{"status": "perhaps"}')
+    with pytest.raises(ModelError, match="status is 'perhaps', expected done or failed"):
+        read_results(tmp_path)
+    (run / "kept.json").rename(run / "run.json")
     for name in ("models.json", "specification.json", "provenance.json"):
         before = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(b"[1")

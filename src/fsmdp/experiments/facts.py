@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.domains.registry import DOMAINS, start_value_of_domain
@@ -74,9 +75,13 @@ def find_source(setting: ModelSetting, where: str) -> ModelSource:
             f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
             "learners work through episodes; give it a horizon."
         )
-    if setting.model.split(":")[0] in DOMAINS:
+    if _is_domain(setting.model):
         return ModelSource(setting, None)
     return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
+
+
+def _is_domain(text: str) -> bool:
+    return text.split(":")[0] in DOMAINS and not Path(text).is_file()
 
 
 def describe_model(task: FactsTask) -> ModelFacts:
@@ -108,7 +113,7 @@ def exact_start_value(text: str, model: FactoredMDP) -> float | None:
     """V* at the start: in closed form, by enumeration if it is cheap, or None."""
     from fsmdp.model.flat import solve_exactly
 
-    if text.split(":")[0] in DOMAINS:
+    if _is_domain(text):
         closed = start_value_of_domain(text)
         if closed is not None:
             return closed

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
-from fsmdp.model.checks import clip, show_names
+from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.disk import PART, read_file, write_file
 
 if TYPE_CHECKING:
@@ -156,7 +156,13 @@ class Store:
         """How far a run is, by the files it has."""
         folder = self.run_folder(run_id)
         if (folder / RUN).is_file():
-            return RunStatus(self._json(folder / RUN)["status"])
+            found = self._json(folder / RUN).get("status")
+            if found not in (RunStatus.DONE, RunStatus.FAILED):
+                raise ModelError(
+                    f"{folder / RUN}: status is {show(found)}, expected done or failed; remove the "
+                    "run's folder and run `compare` again."
+                )
+            return RunStatus(found)
         return RunStatus.PARTIAL if (folder / CHECKPOINT).is_file() else RunStatus.MISSING
 
     def is_complete(self, specification: Specification) -> bool:
@@ -168,9 +174,11 @@ class Store:
         self._make(self.folder)
 
     def make_run_folders(self, specification: Specification) -> None:
-        """A folder for each run, without what a killed process was writing."""
+        """A folder for each run, without what a killed process left that no one needs."""
         for run in specification.runs:
             self._make(self.run_folder(run.id))
+            if self.status(run.id) is RunStatus.DONE:
+                self.checkpoint(run.id).unlink(missing_ok=True)
         for left in self.folder.rglob(f".*{PART}"):
             left.unlink(missing_ok=True)
 

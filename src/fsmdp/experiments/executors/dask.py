@@ -8,68 +8,48 @@ from contextlib import ExitStack
 from typing import Any
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.protocol import (
-    RETRIES,
-    Result,
-    Task,
-    cannot_join,
-    check_listening,
-    died,
-    missing,
-)
+from fsmdp.experiments.executors.cluster import ClusterExecutor
+from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
 
 
-class DaskExecutor:
+class DaskExecutor(ClusterExecutor):
     """One Dask task a run; Dask schedules, and does a dead worker's tasks again elsewhere."""
 
     name = "dask"
-    children = False
-
-    def __init__(self, workers: int, address: str | None = None) -> None:
-        try:
-            import distributed
-        except ImportError:
-            raise missing("dask[distributed]", "dask") from None
-        self._distributed: Any = distributed
-        self.workers = workers
-        self.address = address
-        self._client: Any = None
-        self._open = ExitStack()
+    module = "distributed"
+    example = "tcp://host:8786"
 
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result | ExperimentError]]:
         """Positions of tasks with their results."""
-        distributed = self._distributed
         futures = self._client.map(function, tasks, pure=False, retries=RETRIES)
         position_of = {future.key: position for position, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
-            position = position_of[future.key]
+        for future in self.engine.as_completed(futures):
             try:
                 result = future.result()
-            except distributed.KilledWorker as error:
-                result = died(position, type(error).__name__)
-            yield position, result
+            except Exception as error:  # whatever a worker raised, or what became of it
+                result = self.gave_up(error)
+            yield position_of[future.key], result
             future.release()
 
     def __enter__(self) -> DaskExecutor:
-        distributed = self._distributed
+        self._open = ExitStack()
+        self.check_listening()
         target: Any = self.address
         if target is None:
-            target = self._open.enter_context(
-                distributed.LocalCluster(
-                    n_workers=self.workers,
-                    threads_per_worker=1,
-                    dashboard_address=None,
-                    silence_logs=logging.ERROR,
-                )
+            cluster = self.engine.LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=logging.ERROR,
             )
-        else:
-            check_listening(target, self.name)
+            target = self._open.enter_context(cluster)
         try:
-            self._client = self._open.enter_context(distributed.Client(target))
-        except (OSError, TimeoutError, ValueError) as error:
-            raise cannot_join(self.name, self.address, error) from None
+            self._client = self._open.enter_context(self.engine.Client(target))
+        except (OSError, ValueError) as error:
+            self._open.close()
+            raise self.cannot_join(error) from None
         return self
 
     def __exit__(self, *_: object) -> None:

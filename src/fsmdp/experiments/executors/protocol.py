@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from fsmdp.errors import ExperimentError
 
@@ -15,8 +13,6 @@ Result = TypeVar("Result")
 
 RETRIES = 3
 """How often a task is tried again whose worker died."""
-
-SECONDS_TO_CONNECT = 10.0
 
 
 class Executor(Protocol):
@@ -33,7 +29,7 @@ class Executor(Protocol):
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result | ExperimentError]]:
-        """Positions of tasks with their results; an error for a task that workers died of."""
+        """Positions of tasks with their results; an error for a task that was given up."""
         ...
 
     def __enter__(self) -> Executor: ...
@@ -44,40 +40,3 @@ class Executor(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-
-
-def missing(package: str, extra: str) -> ExperimentError:
-    """The error for an engine that is not installed."""
-    return ExperimentError(
-        f"executor {extra!r} needs the package {package!r}, which is not installed; "
-        f'pip install "fsmdp[{extra}]", or use --executor local.'
-    )
-
-
-def check_listening(address: str, engine: str) -> None:
-    """Refuse an address with a port at which nobody listens; engines would try for minutes."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    try:
-        if parts.hostname is None or parts.port is None:
-            return  # a name that only the engine understands
-        with socket.create_connection((parts.hostname, parts.port), SECONDS_TO_CONNECT):
-            return
-    except (OSError, ValueError) as error:
-        raise cannot_join(engine, address, error) from None
-
-
-def cannot_join(engine: str, address: str | None, error: object) -> ExperimentError:
-    """The error for a cluster that cannot be joined."""
-    example = {"ray": "host:6379, ray://host:10001 or auto", "dask": "tcp://host:8786"}[engine]
-    return ExperimentError(
-        f"--executor {engine}: cannot join a cluster at {address!r}: {error}; expected the address "
-        f"of a running one, such as {example}."
-    )
-
-
-def died(position: int, reason: object) -> ExperimentError:
-    """The error for a task whose workers keep dying."""
-    return ExperimentError(
-        f"task {position}: its worker died {RETRIES + 1} times ({reason}); it may need more memory "
-        "than there is, use fewer workers a machine."
-    )
