@@ -56,7 +56,11 @@ def test_a_large_network_says_that_names_and_numbers_are_left_out():
     chart = network_chart([f"m{i}" for i in range(n)], ring, range(n), 2)
     assert not chart.show_ranks
     assert chart.sides == ()
-    assert "With 200 variables, names and numbers are left out" in chart.caption
+    assert chart.fill_edges == ()
+    assert (
+        "With 200 variables, names, numbers and the 197 edges that elimination adds are left out"
+        in chart.caption
+    )
 
 
 def test_ranks_follow_the_order_of_elimination():

@@ -273,7 +273,7 @@ def _network(chart: NetworkChart) -> dict[str, Any]:
             "colorscale": "Cividis",
             "cmin": 1,
             "cmax": max(n, 2),
-            "line": {"width": 1},
+            "line": {"width": 1 if chart.show_ranks else 0.5},
         },
         "text": [str(rank) for rank in chart.ranks],
         "textposition": "middle center",

@@ -54,7 +54,9 @@ def place(n_variables: int, edges: Sequence[Edge]) -> tuple[Floats, str]:
     if n_variables > MOST_SPRING:
         found, how = circle, "on a circle in the model's order"
     elif n_variables > MOST_RANKED:
-        found, how = nx.spring_layout(graph, seed=0), "by springs"
+        # The first two eigenvectors untangle what springs alone would leave knotted.
+        start = nx.spectral_layout(graph) if nx.is_connected(graph) else circle
+        found, how = nx.spring_layout(graph, pos=start, seed=0), "by springs"
     else:
         found, how = nx.kamada_kawai_layout(graph, pos=circle), "by graph distance"
     positions = np.array([found[v] for v in range(n_variables)], dtype=np.float64)
@@ -103,15 +105,14 @@ def network_chart(
         f"Variables that some reward, basis function or backprojection needs together are joined; "
         f"induced width {induced_width}, {len(edges)} edges. "
     )
-    if added:
-        caption += f"Dashed: {len(added)} edges that elimination adds. "
     if small:
+        caption += f"Dashed: {len(added)} edges that elimination adds. " if added else ""
         caption += "Numbers and colours give the order of elimination. "
         caption += "" if sides else "Names do not fit and appear under the pointer. "
     else:
         caption += (
-            f"With {len(names)} variables, names and numbers are left out; colours run with the "
-            "order of elimination. "
+            f"With {len(names)} variables, names, numbers and the {len(added)} edges that "
+            "elimination adds are left out; colours run with the order of elimination. "
         )
     return NetworkChart(
         name="network",
@@ -120,7 +121,7 @@ def network_chart(
         names=tuple(names),
         positions=positions,
         edges=tuple((int(a), int(b)) for a, b in edges),
-        fill_edges=added,
+        fill_edges=added if small else (),
         ranks=tuple(rank.get(v, 0) for v in range(len(names))),
         sides=sides,
         show_ranks=small,

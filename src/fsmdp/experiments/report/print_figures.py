@@ -205,7 +205,7 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
             LineCollection(segments, colors=MUTED, linewidths=0.9, linestyles=dashes, zorder=1)
         )
     n = len(chart.names)
-    size = float(np.clip(130 / math.sqrt(max(n, 1)), 3, 20))  # points across
+    size = float(np.clip(130 / math.sqrt(max(n, 1)), 2, 20))  # points across
     axes.scatter(
         at[:, 0],
         at[:, 1],
@@ -215,7 +215,7 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
         vmin=1,
         vmax=max(n, 2),
         edgecolors=INK,
-        linewidths=0.6,
+        linewidths=min(0.6, size / 15),
         zorder=2,
     )
     if chart.show_ranks:
