@@ -19,7 +19,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs format clean
+.PHONY: help demo test browser bench docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ help: ## show this list
 demo: $(INSTALLED) ## install the package and show what it does
 	@$(BIN)/fsmdp demo
 
-test: $(INSTALLED_DEV) ## formatting, lint, types, layers, documentation, then the tests
+test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation, then the tests
 	@echo "== formatting"
 	@$(BIN)/ruff format --check
 	@echo "== lint"
@@ -40,6 +40,19 @@ test: $(INSTALLED_DEV) ## formatting, lint, types, layers, documentation, then t
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "== tests"
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+
+# Tests of the report open it in Chromium. Without one, and without the right to install one, they
+# are skipped and say so.
+browser: ## install Debian's Chromium if there is none and apt-get may be used
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		as_root=$$(test "$$(id -u)" = 0 || echo "sudo -n"); \
+		if command -v apt-get >/dev/null && $$as_root true 2>/dev/null; then \
+			echo "== browser: installing chromium"; \
+			{ $$as_root apt-get -qq update && $$as_root env DEBIAN_FRONTEND=noninteractive \
+				apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1; \
+		fi; \
+		command -v chromium >/dev/null || echo "== browser: none, its tests will be skipped"; \
+	}
 
 bench: $(INSTALLED) ## run every benchmark in turn
 	@for script in benchmarks/[!_]*.py; do \

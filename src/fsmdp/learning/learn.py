@@ -29,11 +29,14 @@ from fsmdp.learning.statistics import Statistics
 from fsmdp.learning.worlds import World, open_world
 from fsmdp.model.checks import as_whole, show
 from fsmdp.model.disk import check_path
+from fsmdp.model.tables import Floats
 
 Progress = Callable[[int, int], None]
 """Called with the number of episodes done and the number in all."""
 
 MOST_EPISODES = 10**9
+Watch = Callable[[Floats], None]
+"""Called with the returns of the episodes done."""
 
 BATCH = 10_000
 """Most episodes between two reports of progress."""
@@ -48,6 +51,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 100,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> History:
     """Let a learner live through episodes of a FactoredMDP or a Gymnasium environment.
 
@@ -80,6 +84,8 @@ def learn(
             run.write(path)
         if progress is not None:
             progress(run.done, episodes)
+        if watch is not None:
+            watch(run.series["returns"][: run.done])
     return run.history()
 
 

@@ -1,0 +1,69 @@
+"""The cost network: fill-in against networkx, layouts that repeat, names that do not collide."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from fsmdp.experiments.report.network import fill_in, name_sides, network_chart, place
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_its_fill_in_a_network_is_chordal(seed):
+    graph = nx.gnp_random_graph(12, 0.25, seed=seed)
+    order = np.random.default_rng(seed).permutation(12).tolist()
+    added = fill_in(graph.edges, order)
+    assert not any(graph.has_edge(*edge) for edge in added)
+    graph.add_edges_from(added)
+    assert nx.is_chordal(graph)
+
+
+def test_eliminating_a_ring_in_order_joins_the_first_to_all_that_follow():
+    ring = [(i, (i + 1) % 5) for i in range(5)]
+    assert fill_in(ring, range(5)) == ((1, 4), (2, 4))
+
+
+def test_a_tree_eliminated_from_its_leaves_needs_no_fill_in():
+    star = [(0, i) for i in range(1, 6)]
+    assert fill_in(star, [1, 2, 3, 4, 5, 0]) == ()
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 160, 500])
+def test_places_repeat_and_lie_in_the_unit_square(n):
+    ring = [(i, (i + 1) % n) for i in range(n)] if n > 1 else []
+    first, _ = place(n, ring)
+    second, _ = place(n, ring)
+    np.testing.assert_array_equal(first, second)
+    assert first.min() >= -1e-9
+    assert first.max() <= 1 + 1e-9
+    if n > 1:
+        assert len(np.unique(first.round(6), axis=0)) == n
+
+
+def test_names_are_shown_where_they_fit_and_left_out_where_they_would_collide():
+    def sides(n, name="machine-{}"):
+        positions, _ = place(n, [(i, (i + 1) % n) for i in range(n)])
+        return name_sides(positions, [name.format(i) for i in range(n)])
+
+    assert set(sides(8)) == {"top", "bottom"}
+    assert sides(40) == ()
+    assert sides(16, "m{}")
+    assert sides(16, "a much longer name {}") == ()
+
+
+def test_a_large_network_says_that_names_and_numbers_are_left_out():
+    n = 200
+    ring = [(i, (i + 1) % n) for i in range(n)]
+    chart = network_chart([f"m{i}" for i in range(n)], ring, range(n), 2)
+    assert not chart.show_ranks
+    assert chart.sides == ()
+    assert chart.fill_edges == ()
+    assert (
+        "With 200 variables, names, numbers and the 197 edges that elimination adds are left out"
+        in chart.caption
+    )
+
+
+def test_ranks_follow_the_order_of_elimination():
+    chart = network_chart(["a", "b", "c"], [(0, 1), (1, 2)], [2, 0, 1], 1)
+    assert chart.ranks == (2, 3, 1)
+    assert "induced width 1" in chart.caption
