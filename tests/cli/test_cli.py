@@ -18,21 +18,6 @@ def run(*arguments):
     return CliRunner().invoke(cli.app, arguments)
 
 
-def test_the_demo_prints_a_table_whose_simulation_agrees_with_the_exact_values():
-    done = run("demo", "--machines", "4", "--episodes", "2000")
-    assert done.exit_code == 0
-    assert "A ring of 4 machines" in done.output
-    assert "9.3601" in done.output
-
-
-def test_the_demo_prints_one_object_for_machines():
-    done = run("demo", "--machines", "3", "--episodes", "4000", "--json")
-    found = json.loads(done.output)
-    assert {row["policy"] for row in found["policies"]} == {"optimal", "random", "never reboot"}
-    for row in found["policies"]:
-        assert abs(row["mean"] - row["exact"]) < 5 * row["standard_error"]
-
-
 def run_main(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["fsmdp", *arguments])
     with pytest.raises(SystemExit) as stopped:

@@ -226,7 +226,7 @@ def test_a_killed_local_worker_is_replaced(whole, tmp_path):
     killed = []
 
     def kill_one(done):
-        running = any(0 < one < 2000 for one in done)
+        running = any(0 < one.episodes < 2000 for one in done)
         if running and not killed:
             workers = [
                 child
@@ -247,11 +247,19 @@ def test_a_killed_local_worker_is_replaced(whole, tmp_path):
 def test_progress_counts_episodes_up_to_all_of_them(tmp_path):
     seen = []
     asked = ring(episodes=1500, learners=[{"learner": "psrl"}])
-    compare(asked, tmp_path, progress=lambda done: seen.append(list(done)))
-    assert seen[-1] == [1500, 1500]
-    assert any(0 < one < 1500 for done in seen for one in done)
-    totals = [sum(done) for done in seen]
+    results = compare(asked, tmp_path, progress=lambda done: seen.append(list(done)))
+    assert [one.episodes for one in seen[-1]] == [1500, 1500]
+    assert any(0 < one.episodes < 1500 for done in seen for one in done)
+    totals = [sum(one.episodes for one in done) for done in seen]
     assert totals == sorted(totals)
+    returns = [run.episodes["return"].sum() for run in results.runs]
+    assert [one.total for one in seen[-1]] == pytest.approx(returns)
+
+
+def test_a_single_local_worker_is_this_process_and_stays_alive(tmp_path):
+    asked = ring(episodes=20, learners=[{"learner": "random"}])
+    results = compare(asked, tmp_path, workers=1)
+    assert {run.status for run in results.runs} == {"done"}
 
 
 def test_a_task_that_workers_die_of_is_a_failed_run(tmp_path):

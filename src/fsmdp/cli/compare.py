@@ -15,6 +15,9 @@ from fsmdp.cli.options import AsJson, Quiet
 from fsmdp.cli.screen import episodes_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsmdp.experiments.board import Seen
     from fsmdp.experiments.store import Results
     from fsmdp.experiments.summary import Row
 
@@ -55,9 +58,9 @@ def compare_command(
     try:
         with episodes_bar(f"{len(asked.runs)} runs", in_all, quiet or as_json) as show:
 
-            def progress(done: Any) -> None:
-                ended = sum(one >= asked.episodes for one in done)
-                show(sum(done), f"{ended} of {len(done)} runs done")
+            def progress(seen: Sequence[Seen]) -> None:
+                ended = sum(one.episodes >= asked.episodes for one in seen)
+                show(sum(one.episodes for one in seen), f"{ended} of {len(seen)} runs done")
 
             results = compare(
                 asked, folder, executor, workers, address=address, text=text, progress=progress

@@ -1,77 +1,206 @@
-"""`fsmdp demo`."""
+"""`fsmdp demo`: learning on a small ring and on one far beyond enumeration, with a report."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, Seed
+from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.screen import run_bars, working
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsmdp.experiments.board import Seen
+    from fsmdp.experiments.specification import Specification
+    from fsmdp.experiments.store import ModelFacts, Results
+
+LEARNERS = (
+    {"learner": "ucrl", "label": "UCRL-Factored", "known_rewards": True},
+    {"learner": "psrl", "label": "PSRL-Factored", "replan": 0.5, "known_rewards": True},
+    {"learner": "plan", "label": "known-model plan"},
+    {"learner": "tabular-psrl", "label": "tabular PSRL", "known_rewards": True},
+)
 
 
 @app.command(
-    epilog="Examples: [bold]fsmdp demo[/bold], [bold]fsmdp demo --machines 6 --json[/bold]"
+    name="demo",
+    epilog="Examples: [bold]fsmdp demo[/bold], "
+    "[bold]fsmdp demo --episodes 1000 --seeds 5 --output runs/longer[/bold], "
+    "[bold]fsmdp demo --json --quiet[/bold]",
 )
-def demo(
-    machines: Annotated[int, typer.Option(help="Machines in the ring.", min=1, max=10)] = 8,
-    episodes: Annotated[
-        int, typer.Option(help="Episodes to simulate per policy.", min=2, max=10_000_000)
-    ] = 20_000,
+def demo_command(
+    machines: Annotated[int, typer.Option(help="Machines in the small ring.", min=2, max=10)] = 8,
+    large: Annotated[int, typer.Option(help="Machines in the large ring.", min=2, max=400)] = 60,
+    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 200,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 2,
+    workers: Annotated[int, typer.Option(help="Runs at a time.", min=1)] = 2,
+    output: Annotated[str, typer.Option(help="Folder of runs and report.")] = "runs/demo",
     seed: Seed = 0,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Solve a ring of machines exactly and check the values by simulation."""
-    from fsmdp.domains import sysadmin
-    from fsmdp.model.flat import evaluate_exactly, solve_exactly
-    from fsmdp.simulation.rollout import rollout
+    """Learn two rings of machines by four learners, and write a report with pictures."""
+    from fsmdp.experiments.report import write_report
+    from fsmdp.experiments.runner import compare
 
-    model = sysadmin(machines, topology="ring")
     began = time.perf_counter()
-    exact = solve_exactly(model)
-    initial = exact.flat.initial()
-    rows: list[dict[str, Any]] = []
-    for name, policy in (("optimal", exact), ("random", "random"), ("never reboot", "wait")):
-        value = float(initial @ evaluate_exactly(model, policy))
-        solved = time.perf_counter()
-        runs = rollout(model, policy, episodes, seed)
-        rows.append(
-            {
-                "policy": name,
-                "exact": value,
-                "mean": runs.mean,
-                "standard_error": runs.standard_error,
-                "steps_per_second": episodes * runs.steps / (time.perf_counter() - solved),
-            }
+    best = _best_values(machines, seeds)
+    asked = _specify(machines, large, episodes, range(seed, seed + seeds))
+    silent = quiet or as_json
+    if not silent:
+        print(
+            f"Rings of {machines} and of {large} machines that fail and can be rebooted, one at a "
+            f"time; {episodes} episodes of 10 steps, {seeds} seeds.\n"
+            "A first run also compiles, which takes some seconds."
         )
+    try:
+        with run_bars([_name(asked, run) for run in asked.runs], episodes, silent) as show:
+            results = compare(
+                asked, output, workers=workers, progress=lambda seen: show(_progress(best, seen))
+            )
+    except KeyboardInterrupt:
+        print(
+            f"fsmdp: interrupted; what was done is in {output}, the same command goes on from "
+            "there.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    with working("drawing figures", silent):
+        report = write_report(output)
+    rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
-        print(json.dumps({"model": repr(model), "policies": rows, "seconds": seconds}))
+        print(json.dumps({"rows": rows, "report": str(report.path), "seconds": seconds}))
         return
-    _show_demo(model, rows, episodes, seconds)
+    _show(rows, seconds)
+    print(report.path)
 
 
-def _show_demo(model: Any, rows: list[dict[str, Any]], episodes: int, seconds: float) -> None:
+def _specify(machines: int, large: int, episodes: int, seeds: range) -> Specification:
+    from fsmdp.experiments.reading import specify
+
+    return specify(
+        {
+            "name": "demo",
+            "episodes": episodes,
+            "seeds": list(seeds),
+            "models": [
+                {"model": f"sysadmin:ring:{machines}", "basis": "pairs"},
+                {"model": f"sysadmin:ring:{large}", "basis": "singles"},
+            ],
+            "learners": [dict(learner) for learner in LEARNERS],
+        }
+    )
+
+
+def _name(asked: Specification, run: Any) -> str:
+    number = f", seed {run.seed}" if len(asked.seeds) > 1 else ""
+    return f"{run.model.model}: {run.learner.label}{number}"
+
+
+def _best_values(machines: int, seeds: int) -> list[float | None]:
+    """V* for each run: the small ring's is computed, the large one's is out of reach."""
+    from fsmdp.domains import sysadmin
+    from fsmdp.model.flat import solve_exactly
+
+    exact = solve_exactly(sysadmin(machines)).start_value
+    runs = len(LEARNERS) * seeds
+    return [exact] * runs + [None] * runs
+
+
+def _progress(best: Sequence[float | None], seen: Sequence[Seen]) -> list[tuple[int, str]]:
+    """Episodes done by every run, with its regret so far, or else its mean return."""
+
+    def note(value: float | None, one: Seen) -> str:
+        if one.total == 0:
+            return ""
+        if value is None:
+            return f"mean return {one.total / one.episodes:.3f}"
+        return f"regret {value * one.episodes - one.total:.1f}"
+
+    return [(one.episodes, note(value, one)) for value, one in zip(best, seen, strict=True)]
+
+
+def _rows(results: Results, model: str) -> list[dict[str, Any]]:
+    """A row for each learner: regret against V*, or at most that against the certified bound."""
+    from fsmdp.experiments.summary import Interval, summarise
+
+    facts = results.models[model]
+    rows = []
+    for row in summarise(results):
+        if row.model != model:
+            continue
+        runs = [one for one in results.runs if (one.model, one.label) == (model, row.label)]
+        best = facts.start_value_exact
+        if best is None:
+            best = facts.plan_upper_bound
+        lost = [
+            best * len(one.episodes) - float(one.episodes["return"].sum())
+            for one in runs
+            if best is not None and one.message is None
+        ]
+        rows.append(
+            {
+                "model": facts.text,
+                "learner": row.label,
+                "log10_states": facts.log10_states,
+                "induced_width": facts.induced_width,
+                "replans": None if row.replans is None else row.replans.mean,
+                "mean_return_last": (
+                    None if row.mean_return_last is None else row.mean_return_last.mean
+                ),
+                "regret": Interval.of(lost).mean if lost else None,
+                "regret_is_bound": facts.start_value_exact is None,
+                "certified_gap": certified_gap_of(facts),
+                "message": row.message,
+            }
+        )
+    return rows
+
+
+def certified_gap_of(facts: ModelFacts) -> float | None:
+    """How far the known-model plan can be from the best, as a fraction of the bound."""
+    if facts.plan_upper_bound is None or facts.plan_policy_mean is None:
+        return None
+    return (facts.plan_upper_bound - facts.plan_policy_mean) / abs(facts.plan_upper_bound)
+
+
+def _show(rows: list[dict[str, Any]], seconds: float) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(emoji=False)
     table = Table(
-        title=f"A ring of {len(model.variables)} machines over {model.horizon} steps",
-        caption=f"{model.n_states} states solved exactly, {episodes:,} episodes each, "
-        f"{seconds:.1f} s; the best conceivable return is {model.horizon}",
+        title="Regret: what a run earned less than the best policy would have",
+        caption="means over seeds; ≤: against the certified bound, since V* is not known at that "
+        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s",
     )
-    table.add_column("policy")
-    for heading in ("exact value", "simulated mean", "error in standard errors"):
-        table.add_column(heading, justify="right")
+    for heading in ("model", "states", "width", "learner", "replans", "regret", "gap"):
+        left = heading in ("model", "learner")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=left)
+    last = None
     for row in rows:
-        error = row["standard_error"]
-        deviation = (row["mean"] - row["exact"]) / error if error > 0 else 0.0
+        first = row["model"] != last
+        last = row["model"]
+        gap = row["certified_gap"]
         table.add_row(
-            row["policy"],
-            f"{row['exact']:.4f}",
-            f"{row['mean']:.4f} ± {row['standard_error']:.4f}",
-            f"{deviation:+.1f}",
+            f"ring of {row['model'].rpartition(':')[2]}" if first else "",
+            f"10^{row['log10_states']:.1f}" if first else "",
+            f"{row['induced_width']}" if first else "",
+            row["learner"],
+            "" if row["replans"] is None else f"{row['replans']:.0f}",
+            "refused"
+            if row["regret"] is None
+            else f"{'≤ ' if row['regret_is_bound'] else ''}{row['regret']:.1f}",
+            "" if gap is None or not first else f"{100 * gap:.1f} %",
         )
-    Console(emoji=False).print(table)
+    console.print(table)
+    for row in rows:
+        if row["message"] is not None:
+            console.print(f"{row['learner']}: {row['message']}", markup=False, highlight=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -62,5 +62,33 @@ def episodes_bar(text: str, in_all: int, silent: bool) -> Iterator[Callable[[int
 
         def show(done: int, note: str) -> None:
             bar.update(task, completed=done, note=note)
+
+        yield show
+
+
+@contextmanager
+def run_bars(
+    names: Sequence[str], episodes: int, silent: bool
+) -> Iterator[Callable[[Sequence[tuple[int, str]]], None]]:
+    """A bar on the error stream for each run; called with episodes done and a note for each."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if silent or not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks = [bars.add_task(name, total=episodes, note="") for name in names]
+
+        def show(seen: Sequence[tuple[int, str]]) -> None:
+            for task, (done, note) in zip(tasks, seen, strict=True):
+                bars.update(task, completed=done, note=note)
 
         yield show

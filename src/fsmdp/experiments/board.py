@@ -1,4 +1,4 @@
-"""A board of numbers that local workers write and their driver reads: episodes done by each run."""
+"""A board that local workers write and their driver reads: how far each run is."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from fsmdp.learning.learn import Progress
+    from fsmdp.learning.learn import Watch
+    from fsmdp.model.tables import Floats
 
-ENTRY = struct.Struct("=q")
+ENTRY = struct.Struct("=qd")
+
+
+class Seen(NamedTuple):
+    """How far a run is: episodes done, and the sum of their returns."""
+
+    episodes: int = 0
+    total: float = 0.0
 
 
 class Board:
-    """A file of one 64-bit number for each run, mapped into memory; never needed for a result."""
+    """A file of two numbers for each run, mapped into memory; never needed for a result."""
 
     def __init__(self, path: Path, entries: int) -> None:
         self.path = path
         self.entries = entries
         path.write_bytes(bytes(ENTRY.size * entries))
 
-    def read(self) -> list[int]:
-        """All numbers as they stand."""
+    def read(self) -> list[Seen]:
+        """All entries as they stand."""
         content = self.path.read_bytes()
-        return [ENTRY.unpack_from(content, ENTRY.size * at)[0] for at in range(self.entries)]
+        return [Seen(*ENTRY.unpack_from(content, ENTRY.size * at)) for at in range(self.entries)]
 
     def place(self, position: int) -> Place:
         """Where a child of this process reports a run."""
@@ -36,23 +44,24 @@ class Board:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """One number of a board, and the process whose children write it."""
+    """One entry of a board, and the process whose children write it."""
 
     path: str
     position: int
     parent: int
 
-    def reporter(self) -> Progress:
-        """Progress for `learn` that writes to the board, and ends a process whose parent is gone.
+    def reporter(self) -> Watch:
+        """A watch for `learn` that writes to the board, and ends a process whose parent is gone.
 
         A driver that was killed cannot stop its workers, and the next one will redo their runs.
         """
         with Path(self.path).open("r+b") as file:
             numbers = mmap.mmap(file.fileno(), 0)
 
-        def report(done: int, _: int) -> None:
-            if os.getppid() != self.parent:
+        def report(returns: Floats) -> None:
+            # A single worker is the driver itself.
+            if self.parent not in (os.getpid(), os.getppid()):
                 os._exit(1)
-            ENTRY.pack_into(numbers, ENTRY.size * self.position, done)
+            ENTRY.pack_into(numbers, ENTRY.size * self.position, len(returns), float(returns.sum()))
 
         return report

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.board import Board
+from fsmdp.experiments.board import Board, Seen
 from fsmdp.experiments.executors.choose import choose_executor
 from fsmdp.experiments.executors.protocol import Executor
 from fsmdp.experiments.facts import FactsTask, ModelSource, describe_model, find_source
@@ -24,8 +24,8 @@ from fsmdp.experiments.store import (
 )
 from fsmdp.experiments.work import RunTask, execute, failed
 
-Progress = Callable[[Sequence[int]], None]
-"""Called with the episodes done by each run, in the order of the specification's runs."""
+Progress = Callable[[Sequence[Seen]], None]
+"""Called with how far each run is, in the order of the specification's runs."""
 
 BOARD = ".progress"
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -111,8 +111,8 @@ def _run(
         if progress is not None:
             progress(
                 [
-                    run.episodes if run.id in ended else done
-                    for run, done in zip(specification.runs, board.read(), strict=True)
+                    seen._replace(episodes=run.episodes) if run.id in ended else seen
+                    for run, seen in zip(specification.runs, board.read(), strict=True)
                 ]
             )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import polars
 
     from fsmdp.learning.history import History
-    from fsmdp.learning.learn import Progress, Watch
+    from fsmdp.learning.learn import Watch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +53,9 @@ def execute(task: RunTask) -> RunFiles:
     checkpoint = None
     if is_held_as(Path(task.folder), task.token):
         checkpoint = Store(task.folder).checkpoint(task.setting.id)
-    progress = None if task.board is None else task.board.reporter()
+    watch = None if task.board is None else task.board.reporter()
     try:
-        return carry_out(task.setting, task.source, task.start_value, checkpoint, progress)
+        return carry_out(task.setting, task.source, task.start_value, checkpoint, watch)
     except Exception as error:
         return failed(task.setting, error)
 
@@ -65,7 +65,6 @@ def carry_out(
     source: ModelSource,
     start_value: float | None,
     checkpoint: Path | None,
-    progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> RunFiles:
     """Do a run whatever comes of it: errors are the caller's."""
@@ -82,7 +81,6 @@ def carry_out(
         setting.seed,
         checkpoint=checkpoint,
         checkpoint_every=setting.checkpoint_every,
-        progress=progress,
         watch=watch,
     )
     planning = float(history.seconds_planning.sum())
