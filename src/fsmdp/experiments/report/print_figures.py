@@ -154,7 +154,8 @@ def _legend(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
         return
     # matplotlib leaves out entries whose text starts with an underscore.
     labels = [f" {label}" if label.startswith("_") else label for _, label in entries]
-    columns = 2 if max(map(len, labels)) > 26 else 3
+    longest = max(map(len, labels))
+    columns = 3 if longest <= 26 else 2 if longest <= 42 else 1
     figure.legend(
         [handle for handle, _ in entries],
         labels,
