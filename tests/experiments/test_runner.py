@@ -222,6 +222,11 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
 
 
+def test_one_worker_gives_the_numbers_of_two(whole, tmp_path):
+    compare(ring(), tmp_path, workers=1)
+    assert episodes_of(tmp_path) == episodes_of(whole[1])
+
+
 def test_a_killed_local_worker_is_replaced(whole, tmp_path):
     killed = []
 
