@@ -222,6 +222,11 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
 
 
+def test_one_worker_gives_the_numbers_of_two(whole, tmp_path):
+    compare(ring(), tmp_path, workers=1)
+    assert episodes_of(tmp_path) == episodes_of(whole[1])
+
+
 def test_a_killed_local_worker_is_replaced(whole, tmp_path):
     killed = []
 
@@ -254,12 +259,6 @@ def test_progress_counts_episodes_up_to_all_of_them(tmp_path):
     assert totals == sorted(totals)
     returns = [run.episodes["return"].sum() for run in results.runs]
     assert [one.total for one in seen[-1]] == pytest.approx(returns)
-
-
-def test_a_single_local_worker_is_this_process_and_stays_alive(tmp_path):
-    asked = ring(episodes=20, learners=[{"learner": "random"}])
-    results = compare(asked, tmp_path, workers=1)
-    assert {run.status for run in results.runs} == {"done"}
 
 
 def test_a_task_that_workers_die_of_is_a_failed_run(tmp_path):

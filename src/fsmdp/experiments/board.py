@@ -59,7 +59,6 @@ class Place:
             numbers = mmap.mmap(file.fileno(), 0)
 
         def report(returns: Floats) -> None:
-            # A single worker is the driver itself.
             if self.parent not in (os.getpid(), os.getppid()):
                 os._exit(1)
             ENTRY.pack_into(numbers, ENTRY.size * self.position, len(returns), float(returns.sum()))

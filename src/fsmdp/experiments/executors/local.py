@@ -1,13 +1,17 @@
-"""Processes on this machine, through joblib and loky."""
+"""Processes on this machine, through loky, which comes with joblib."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from joblib.externals.loky import ProcessPoolExecutor
+
 from fsmdp.errors import ExperimentError
 from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
+from fsmdp.experiments.executors.threads import ONE_THREAD
 
 
 class LocalExecutor:
@@ -18,6 +22,7 @@ class LocalExecutor:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self._pool: Any = None
 
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -31,11 +36,12 @@ class LocalExecutor:
         deaths = 0
         while left:
             try:
-                for position, result in self._pool(function, left):
+                for position, result in self._results(function, left):
                     del left[position]
                     deaths = 0
                     yield position, result
             except BrokenProcessPool as error:
+                self._stop()
                 deaths += 1
                 if deaths > RETRIES:
                     raise ExperimentError(
@@ -43,26 +49,23 @@ class LocalExecutor:
                         "to live, they may need more memory than there is: use fewer --workers."
                     ) from error
 
-    def _pool(
+    def _results(
         self, function: Callable[[Task], Result], tasks: dict[int, Task]
     ) -> Iterator[tuple[int, Result]]:
-        from joblib import Parallel, delayed, parallel_config
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(max_workers=self.workers, env=ONE_THREAD)
+        position_of = {self._pool.submit(function, task): at for at, task in tasks.items()}
+        for future in as_completed(position_of):
+            yield position_of[future], future.result()
 
-        with parallel_config(backend="loky", n_jobs=self.workers, inner_max_num_threads=1):
-            pool = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-            numbered = delayed(_numbered)
-            yield from pool(numbered(function, at, task) for at, task in list(tasks.items()))
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
 
     def __enter__(self) -> LocalExecutor:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Idle workers may stay for the next sweep; busy ones would only be in its way."""
-        from joblib.externals.loky import get_reusable_executor
-
-        if kind is not None:
-            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-
-
-def _numbered(function: Callable[[Any], Any], position: int, task: Any) -> tuple[int, Any]:
-    return position, function(task)
+    def __exit__(self, *_: object) -> None:
+        """All that matters is on the disk, so nobody waits for a worker."""
+        self._stop()

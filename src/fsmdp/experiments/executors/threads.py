@@ -2,13 +2,9 @@
 
 import os
 
-LIMITED = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in LIBRARIES}
+"""What the environment must say before numpy is imported."""
 
 
 def use_one_thread() -> None:
@@ -16,5 +12,5 @@ def use_one_thread() -> None:
 
     Sums may round differently with another number of threads.
     """
-    for name in LIMITED:
-        os.environ.setdefault(name, "1")
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
