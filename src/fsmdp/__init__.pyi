@@ -1,4 +1,5 @@
 from . import domains as domains
+from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError
 from .errors import ModelError as ModelError
 from .errors import PlanningError as PlanningError

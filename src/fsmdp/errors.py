@@ -23,3 +23,7 @@ class WidthError(SizeError):
 
 class PlanningError(FsmdpError):
     """A program that cannot be solved as it stands; the message names the cause and the remedy."""
+
+
+class ExperimentError(FsmdpError):
+    """Runs that cannot go on: a folder in use, an engine that is not installed, dying workers."""

@@ -105,7 +105,7 @@ def test_a_run_that_was_cut_off_resumes_bit_for_bit(name, use_env, tmp_path):
     assert_same_counts(whole_learner, resumed_learner)
     again = fsmdp.learn(world, make(), **options)
     assert_same_history(whole, again)
-    assert not list(tmp_path.glob("*.partial"))
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):

@@ -6,17 +6,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import MappingProxyType
 
-from fsmdp.domains.exogenous import exogenous_block
+from fsmdp.domains.exogenous import ExogenousBlock, exogenous_block
 from fsmdp.domains.gridworld import gridworld
-from fsmdp.domains.influence import influence
+from fsmdp.domains.influence import Influence, influence
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import WIDTH, show
+from fsmdp.model.checks import show, suggest
 from fsmdp.model.mdp import FactoredMDP
 
 
@@ -32,7 +31,8 @@ class Kind:
 class Domain:
     """A family of models: its builder, and the options that text can set.
 
-    The first `positional` options may be given without their names.
+    The first `positional` options may be given without their names. `start_value` takes the same
+    options and gives the best expected return in closed form, where there is one.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Domain:
     summary: str
     options: Mapping[str, Kind]
     positional: int
+    start_value: Callable[..., float] | None = None
 
 
 def _read_whole(text: str) -> int:
@@ -71,6 +72,23 @@ def _read_switch(text: str) -> bool:
     return text == "yes"
 
 
+def _realizable(family: type[Influence] | type[ExogenousBlock]) -> Callable[..., float]:
+    """V*_1 of the first state, from the weights of V* in a basis where it is linear."""
+
+    def start_value(**options: object) -> float:
+        parameters = family(**options)  # type: ignore[arg-type]
+        model = parameters.model()
+        start = [int(value) for value in model.initial]
+        features = parameters.basis(model).evaluate(start)
+        return float(features @ parameters.optimal_weights()[0])
+
+    return start_value
+
+
+def _nothing(**_: object) -> float:
+    return 0.0
+
+
 WHOLE = Kind("a whole number", _read_whole)
 NUMBER = Kind("a number", _read_number)
 STEPS = Kind("a whole number, or none for an infinite horizon", _read_steps)
@@ -95,6 +113,7 @@ _ALL = (
         "an agent among moving objects; hiding is safe, so V* is 0",
         {"rows": WHOLE, "columns": WHOLE, "drift": NUMBER, **ENDS},
         positional=2,
+        start_value=_nothing,
     ),
     Domain(
         "influence",
@@ -102,6 +121,7 @@ _ALL = (
         "opinions on a graph pushed by campaigns; V* is linear in singles at any size",
         {"nodes": WHOLE, "campaigns": WHOLE, "listening": NUMBER, "seed": WHOLE, **ENDS},
         positional=1,
+        start_value=_realizable(Influence),
     ),
     Domain(
         "exogenous-block",
@@ -109,6 +129,7 @@ _ALL = (
         "a controllable block among uncontrolled, correlated factors; V* is linear in blocks",
         {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
         positional=1,
+        start_value=_realizable(ExogenousBlock),
     ),
     Domain(
         "proposition-1",
@@ -116,6 +137,7 @@ _ALL = (
         "V* is 0 while Q* is linear in hardly any basis",
         {"bits": WHOLE, "seed": WHOLE, **ENDS},
         positional=2,
+        start_value=_nothing,
     ),
     Domain(
         "random",
@@ -138,6 +160,17 @@ def build_domain(text: str) -> FactoredMDP:
     all understood: a value without a name goes to the domain's first option that is still free
     and can read it.
     """
+    domain, values = _parse(text)
+    return domain.build(**values)
+
+
+def start_value_of_domain(text: str) -> float | None:
+    """The best expected return of the model that text describes, if there is a closed form."""
+    domain, values = _parse(text)
+    return None if domain.start_value is None else domain.start_value(**values)
+
+
+def _parse(text: str) -> tuple[Domain, dict[str, object]]:
     if not isinstance(text, str):
         raise ModelError(
             f"domain: expected text such as 'sysadmin:ring:8', found {type(text).__name__}; "
@@ -145,7 +178,7 @@ def build_domain(text: str) -> FactoredMDP:
         )
     name, *parts = text.split(":")
     if name not in DOMAINS:
-        raise ModelError(f"unknown domain {show(name)}; {_suggest(name, list(DOMAINS))}.")
+        raise ModelError(f"unknown domain {show(name)}; {suggest(name, list(DOMAINS))}.")
     domain = DOMAINS[name]
     values: dict[str, object] = {}
     for part in parts:
@@ -154,14 +187,14 @@ def build_domain(text: str) -> FactoredMDP:
             _read_named(domain, option, value, values)
         else:
             _read_positional(domain, part, values)
-    return domain.build(**values)
+    return domain, values
 
 
 def _read_named(domain: Domain, option: str, text: str, values: dict[str, object]) -> None:
     if option not in domain.options:
         raise ModelError(
             f"domain {domain.name!r}: unknown option {show(option)}; "
-            f"{_suggest(option, list(domain.options))}."
+            f"{suggest(option, list(domain.options))}."
         )
     if option in values:
         raise ModelError(
@@ -198,8 +231,3 @@ def _read_positional(domain: Domain, text: str, values: dict[str, object]) -> No
         f"{len(unnamed)} without a name ({', '.join(unnamed)}); write option=value with one of "
         f"{', '.join(domain.options)}."
     )
-
-
-def _suggest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name[:WIDTH], known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"

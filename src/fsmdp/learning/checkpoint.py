@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Acting, Planned
+from fsmdp.model.disk import write_file
 from fsmdp.model.lookup import Lookup
 from fsmdp.simulation.policies import CompiledPolicy
 
@@ -17,13 +18,10 @@ FORMAT = 1
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write a file of arrays beside the old one, then put it in its place."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        np.savez(file, **{"format": np.array(FORMAT)} | arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    """Write a file of arrays, whole or not at all."""
+    content = io.BytesIO()
+    np.savez(content, **{"format": np.array(FORMAT)} | arrays)  # type: ignore[arg-type]
+    write_file(path, content.getvalue())
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

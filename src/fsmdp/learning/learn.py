@@ -24,9 +24,13 @@ from fsmdp.learning.checkpoint import (
 from fsmdp.learning.history import SERIES, History
 from fsmdp.learning.statistics import Statistics
 from fsmdp.learning.worlds import World, open_world
+from fsmdp.model.tables import Floats
 
 Progress = Callable[[int, int], None]
 """Called with the number of episodes done and the number in all."""
+
+Watch = Callable[[Floats], None]
+"""Called with the returns of the episodes done."""
 
 BATCH = 10_000
 """Most episodes between two reports of progress."""
@@ -41,6 +45,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 100,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> History:
     """Let a learner live through episodes of a FactoredMDP or a Gymnasium environment.
 
@@ -70,6 +75,8 @@ def learn(
             run.write(path)
         if progress is not None:
             progress(run.done, episodes)
+        if watch is not None:
+            watch(run.series["returns"][: run.done])
     return run.history()
 
 

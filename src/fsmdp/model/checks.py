@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, KeysView, Mapping, Set
+from difflib import get_close_matches
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any, TypeGuard, TypeVar
@@ -52,6 +53,13 @@ def show_names(names: Iterable[str]) -> str:
         shown.append(show(name))
     rest = f", ... ({len(listed)} in all)" if len(listed) > len(shown) else ""
     return (", ".join(shown) or "none") + rest
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """What messages say about a name that is not known: the closest one that is, or all of them."""
+    listed = list(known)
+    close = get_close_matches(name[:WIDTH], listed, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(listed)}"
 
 
 def show_count(count: int) -> str:

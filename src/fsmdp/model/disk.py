@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 from fsmdp.errors import ModelError
 from fsmdp.model.checks import clip, show
 
+PART = ".part"
+"""How the names of files end that are being written."""
+
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that appears whole or not at all; a ModelError if it cannot be written."""
+    """Write a file that appears whole or not at all; a ModelError if it cannot be written.
+
+    It is written aside, forced to the disk and then put in its place, so a process that is killed
+    at any moment leaves the old file or the new one.
+    """
     target = _as_path(path, "write")
     part = None
     try:
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        part.write_bytes(content)
+        part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}{PART}")
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(target)
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot write {show(str(target))}: {_reason(error)}.") from None

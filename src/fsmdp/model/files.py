@@ -11,14 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     FailFast,
     Field,
     StringConstraints,
     ValidationError,
     WithJsonSchema,
-    model_validator,
 )
 
 from fsmdp.errors import ModelError
@@ -26,6 +23,7 @@ from fsmdp.model.cases import ANY, Case
 from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.disk import read_file, write_file
+from fsmdp.model.documents import Document, explain
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON
@@ -86,45 +84,30 @@ Initial = Annotated[
 ]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        # One message for the first unknown key; pydantic would make one for each of a million.
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields:
-                    known = show_names(cls.model_fields)
-                    raise ValueError(f"unknown key {show(key)}; expected {known}")
-        return data
-
-
-class VariableFile(_Strict):
+class VariableFile(Document):
     """A variable or latent."""
 
     name: Name
     size: Annotated[int, Field(ge=1, le=LARGEST_VARIABLE)]
 
 
-class CaseFile(_Strict):
+class CaseFile(Document):
     """What holds under some actions. Axes of the table: parents, drawn, then the children."""
 
     actions: Actions
-    parents: Annotated[list[Name], FailFast()] = []
-    drawn: Annotated[list[Name], FailFast()] = []
+    parents: Annotated[list[Name], FailFast()] = Field([])
+    drawn: Annotated[list[Name], FailFast()] = Field([])
     table: Numbers
 
 
-class ConditionalFile(_Strict):
+class ConditionalFile(Document):
     """How some variables or latents are drawn jointly."""
 
     children: Annotated[list[Name], FailFast(), Field(min_length=1)]
     cases: Annotated[list[CaseFile], FailFast(), Field(min_length=1)]
 
 
-class RewardFile(_Strict):
+class RewardFile(Document):
     """A term of the reward."""
 
     name: Name
@@ -134,13 +117,13 @@ class RewardFile(_Strict):
     sigma: Annotated[float, Field(ge=0)] = 0.0
 
 
-class ModelFile(_Strict):
+class ModelFile(Document):
     """A factored-state MDP."""
 
     format: Literal["fsmdp-model"]
     version: Literal[1]
     variables: Annotated[list[VariableFile], FailFast(), Field(min_length=1)]
-    latents: Annotated[list[VariableFile], FailFast()] = []
+    latents: Annotated[list[VariableFile], FailFast()] = Field([])
     actions: Annotated[list[Name], FailFast(), Field(min_length=1)]
     conditionals: Annotated[list[ConditionalFile], FailFast()]
     rewards: Annotated[list[RewardFile], FailFast()]
@@ -329,16 +312,7 @@ def _explain(error: ValidationError) -> str:
             f"version: expected {VERSION}, the one this release reads, found {show(found)}; "
             "use the release that wrote the file, or write it again."
         )
-    where = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-    ).lstrip(".")
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "model_type":
-        message = "expected an object"
-    shown = "" if first["type"] in ("value_error", "missing") else f", found {show(found)}"
-    count = error.error_count() - 1
-    more = f" ({count} more)" if count else ""
-    return f"{where or 'file'}: {message}{shown}{more}."
+    return explain(error)
 
 
 if __name__ == "__main__":  # pragma: no cover

@@ -1,0 +1,180 @@
+"""Facts of a model that all of its runs share: exact value, certified plan, cost network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from fsmdp.domains.registry import DOMAINS, start_value_of_domain
+from fsmdp.errors import FsmdpError, ModelError
+from fsmdp.experiments.catalog import read_basis, read_model
+from fsmdp.experiments.specification import ModelSetting
+from fsmdp.experiments.store import ModelFacts
+
+if TYPE_CHECKING:
+    from fsmdp.model.basis import Basis
+    from fsmdp.model.mdp import FactoredMDP
+
+EXACT_LIMIT = 2**27
+"""Most states^2 x actions x horizon that are enumerated for the sake of an exact value."""
+
+PLAN_SECONDS = 60.0
+PLAN_EPISODES = 2000
+GRID = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSource:
+    """A model on its way to a worker: the text of a domain, or the model itself as a document.
+
+    A worker on another machine need not have the user's files, nor the packages that read them.
+    """
+
+    setting: ModelSetting
+    document: str | None
+
+    @property
+    def sha256(self) -> str | None:
+        """What tells two versions of a document apart."""
+        return None if self.document is None else hashlib.sha256(self.document.encode()).hexdigest()
+
+    def load(self) -> tuple[FactoredMDP, Basis]:
+        """The model and its basis."""
+        from fsmdp.model.files import from_bytes
+
+        if self.document is None:
+            model = read_model(self.setting.model)
+        else:
+            model = from_bytes(self.document.encode())
+        return model, read_basis(model, self.setting.basis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactsTask:
+    """A model to be described, for sweeps of so many episodes."""
+
+    source: ModelSource
+    episodes: int
+
+
+def find_source(setting: ModelSetting, where: str) -> ModelSource:
+    """Read a model once, so that a mistake is found before anything runs."""
+    from fsmdp.model.files import to_dict
+
+    try:
+        model = read_model(setting.model)
+        read_basis(model, setting.basis)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from None
+    if model.horizon is None:
+        raise ModelError(
+            f"{where}: {setting.model!r} has an infinite horizon, learners work through episodes of "
+            "a finite one; give it a horizon."
+        )
+    if setting.model.split(":")[0] in DOMAINS:
+        return ModelSource(setting, None)
+    return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
+
+
+def describe_model(task: FactsTask) -> ModelFacts:
+    """Everything a report says about a model.
+
+    What cannot be had within limits (the network too wide, too many states) is None.
+    """
+    source = task.source
+    model, basis = source.load()
+    return ModelFacts(
+        text=source.setting.model,
+        basis=source.setting.basis,
+        repr=repr(model),
+        variables=len(model.variables),
+        actions=len(model.actions),
+        log10_states=model.log10_states,
+        horizon=model.horizon,
+        discount=model.discount,
+        start_value_exact=exact_start_value(source.setting.model, model),
+        variable_names=tuple(variable.name for variable in model.variables),
+        regret_bound=_theorem(model, basis, task.episodes),
+        document_sha256=source.sha256,
+        **_planned(model, basis),
+        **_network(model, basis),
+    )
+
+
+def exact_start_value(text: str, model: FactoredMDP) -> float | None:
+    """V* at the start: in closed form, by enumeration if it is cheap, or None."""
+    from fsmdp.model.flat import solve_exactly
+
+    if text.split(":")[0] in DOMAINS:
+        closed = start_value_of_domain(text)
+        if closed is not None:
+            return closed
+    entries = model.n_states**2 * len(model.actions) * (model.horizon or 1)
+    return float(solve_exactly(model).start_value) if entries <= EXACT_LIMIT else None
+
+
+def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
+    """The plan of the known model: its certified bound, and what its policy earns."""
+    import numpy as np
+
+    from fsmdp.planning.auto import plan
+    from fsmdp.simulation.gap import certified_gap
+
+    names = ("plan_upper_bound", "plan_policy_mean", "plan_policy_standard_error", "w_norm")
+    try:
+        found = plan(model, basis, time_limit=PLAN_SECONDS)
+        gap = certified_gap(model, found, PLAN_EPISODES)
+    except FsmdpError:
+        return dict.fromkeys(names)
+    w_norm = float(np.abs(found.weights).sum(axis=1).max())
+    values = (found.upper_bound, gap.runs.mean, gap.runs.standard_error, w_norm)
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+
+def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
+    """Which variables share a scope, and the order they are eliminated in.
+
+    That of all scopes together, or of the default action's if the planner's width is theirs.
+    """
+    from fsmdp.elimination.order import best_order
+    from fsmdp.planning.bellman import network_of_model
+
+    try:
+        elimination = network_of_model(model, basis)[0].elimination
+    except FsmdpError:
+        return {"induced_width": None, "edges": (), "elimination_order": ()}
+    network = elimination.network
+    scopes = network.all_scopes
+    order = best_order(scopes, network.sizes)
+    if order.induced_width != elimination.induced_width:
+        narrow = best_order(network.default_scopes, network.sizes)
+        if narrow.induced_width == elimination.induced_width:
+            scopes, order = network.default_scopes, narrow
+    edges = sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)})
+    return {
+        "induced_width": elimination.induced_width,
+        "edges": tuple(edges),
+        "elimination_order": tuple(order.variables),
+    }
+
+
+def _theorem(model: FactoredMDP, basis: Basis, episodes: int) -> dict[str, Any]:
+    """The paper's general regret bound, term by term, at a grid of episodes."""
+    import numpy as np
+
+    from fsmdp.learning.bounds import regret_bound
+
+    structure = model.structure(basis)
+    grid = np.unique(np.geomspace(1, episodes, GRID).round().astype(int)).tolist()
+    bounds = [regret_bound(structure, episodes=k) for k in grid]
+    terms = ("planning", "martingale", "rewards", "transitions")
+    return {
+        "episodes": grid,
+        "general": {
+            "terms": {name: [getattr(bound, name) for bound in bounds] for name in terms},
+            "total": [bound.total for bound in bounds],
+        },
+    }

@@ -1,0 +1,179 @@
+"""Reading specifications: TOML in, every key checked, every default filled in."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from fsmdp.errors import ModelError
+from fsmdp.experiments.learners import LearnerEntry, find_learner, resolve_options
+from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
+from fsmdp.model.checks import clip, is_whole, show
+from fsmdp.model.disk import read_file
+from fsmdp.model.documents import Document, explain
+
+LARGEST_FILE = 2**20
+MOST_RUNS = 100_000
+MOST_EPISODES = 10**9
+LONGEST_ID = 80
+DEFAULT_BASIS = "singles"
+CHECKPOINT_EVERY = 100
+
+
+def _read_seeds(seeds: Any) -> tuple[int, ...]:
+    if is_whole(seeds) and 1 <= seeds <= MOST_RUNS:
+        return tuple(range(seeds))
+    if isinstance(seeds, list) and seeds and all(is_whole(one) and one >= 0 for one in seeds):
+        if len(set(seeds)) < len(seeds):
+            raise ValueError(f"expected different seeds, found {show(seeds)}; list each once")
+        return tuple(seeds)
+    raise ValueError(
+        f"expected how many (seeds = 5 for 0 to 4) or a list of whole numbers from 0, found "
+        f"{show(seeds)}"
+    )
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
+
+
+class ModelTable(Document):
+    """One of [[models]]."""
+
+    model: Text
+    basis: Text = DEFAULT_BASIS
+
+
+class LearnerTable(Document):
+    """One of [[learners]]; its other keys are the learner's options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    learner: Text
+    label: Text | None = None
+
+
+class SpecificationFile(Document):
+    """A sweep as it is written down."""
+
+    name: Text
+    episodes: Count
+    seeds: Annotated[Any, AfterValidator(_read_seeds), Field(validate_default=True)] = 1
+    checkpoint_every: Count = CHECKPOINT_EVERY
+    models: Annotated[list[ModelTable], Field(min_length=1)]
+    learners: Annotated[list[LearnerTable], Field(min_length=1)]
+
+
+def read_specification(path: str | os.PathLike[str]) -> tuple[Specification, str]:
+    """A specification and its text, from a TOML file; anything wrong is a ModelError."""
+    content = read_file(path, LARGEST_FILE)
+    try:
+        text = content.decode()
+        return specify(tomllib.loads(text), Path(path).parent), text
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: expected text in UTF-8, found byte {error.start}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"{path}: not TOML: {clip(str(error))}; correct the line.") from None
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def specify(data: Mapping[str, Any], folder: Path | None = None) -> Specification:
+    """A specification from plain data; model files are looked for in the folder first."""
+    try:
+        read = SpecificationFile.model_validate(dict(data))
+    except ValidationError as error:
+        raise ModelError(explain(error, "specification")) from None
+    runs = len(read.models) * len(read.learners) * len(read.seeds)
+    if runs > MOST_RUNS:
+        raise ModelError(
+            f"models, learners, seeds: {len(read.models)} x {len(read.learners)} x "
+            f"{len(read.seeds)} are {runs} runs, expected at most {MOST_RUNS}; split it."
+        )
+    return Specification(
+        read.name,
+        read.episodes,
+        read.seeds,
+        read.checkpoint_every,
+        _models(read.models, folder),
+        _learners(read.learners),
+    )
+
+
+def _models(tables: Sequence[ModelTable], folder: Path | None) -> tuple[ModelSetting, ...]:
+    found: dict[str, ModelSetting] = {}
+    seen: dict[tuple[str, str], int] = {}
+    for position, table in enumerate(tables):
+        key = (table.model, table.basis)
+        if key in seen:
+            raise ModelError(
+                f"models[{position}]: {show(table.model)} with basis {show(table.basis)} is "
+                f"models[{seen[key]}] already; list it once."
+            )
+        seen[key] = position
+        text = table.model
+        if folder is not None and text.endswith(".json") and (folder / text).is_file():
+            text = str(folder / text)
+        name = Path(text).stem if text.endswith(".json") else text
+        one = _unused(safe_name(name), safe_name(f"{name}-{table.basis}"), found)
+        found[one.lower()] = ModelSetting(one, text, table.basis)
+    return tuple(found.values())
+
+
+def _learners(tables: Sequence[LearnerTable]) -> tuple[LearnerSetting, ...]:
+    found: dict[str, LearnerSetting] = {}
+    for position, table in enumerate(tables):
+        where = f"learners[{position}]"
+        entry = find_learner(table.learner, where)
+        given = table.model_extra or {}
+        options = resolve_options(entry, given, where)
+        label = table.label or _label(entry, {name: options[name] for name in given})
+        for other in found.values():
+            if (other.learner, dict(other.options)) == (entry.name, options):
+                raise ModelError(f"{where}: the same learner as {other.label!r}; list it once.")
+            if other.label == label:
+                raise ModelError(
+                    f"{where}: label {show(label)} is taken; give each learner its own label."
+                )
+        name = safe_name("-".join([entry.name, *_words(given, options, "-")]))
+        one = _unused(name, safe_name(f"{name}-{label}"), found)
+        found[one.lower()] = LearnerSetting(one, entry.name, label, options)
+    return tuple(found.values())
+
+
+def _label(entry: LearnerEntry, given: Mapping[str, Any]) -> str:
+    words = _words(given, given, " ")
+    return f"{entry.title} ({', '.join(words)})" if words else entry.title
+
+
+def _words(given: Mapping[str, Any], options: Mapping[str, Any], joint: str) -> list[str]:
+    """How given options read: a word stands for itself, a number comes with its name."""
+    found = []
+    for name in given:
+        value, readable = options[name], name.replace("_", joint)
+        if isinstance(value, bool):
+            found.append(readable if value else f"no{joint}{readable}")
+        elif isinstance(value, str) and name != "replan":
+            found.append(value)
+        else:
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            found.append(f"{readable}{joint}{shown}")
+    return found
+
+
+def safe_name(text: str) -> str:
+    """A text as part of a file's name, on any system."""
+    name = re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")
+    return name[:LONGEST_ID].rstrip("-.") or "unnamed"
+
+
+def _unused(name: str, longer: str, taken: Mapping[str, Any]) -> str:
+    """The name, or one that is not taken; file systems may not tell capitals from others."""
+    candidates = [name, longer, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
+    return next(one for one in candidates if one.lower() not in taken)

@@ -1,0 +1,316 @@
+"""Runs on disk: one folder a sweep, one folder a run, everything written whole or not at all.
+
+RUNS/specification.toml    what the user wrote, if anything
+RUNS/specification.json    the same with every default filled in
+RUNS/models.json           what is known of each model: exact value, certified bound, network
+RUNS/provenance.json       what made the results, with which command
+RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is done if it exists
+RUNS/runs/ID/episodes.parquet, timings.parquet
+RUNS/runs/ID/checkpoint.npz    while the run is under way
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsmdp.errors import ModelError
+from fsmdp.experiments.specification import Specification
+from fsmdp.model.checks import clip, show_names
+from fsmdp.model.disk import PART, read_file, write_file
+
+if TYPE_CHECKING:
+    import polars
+
+LARGEST_JSON = 2**28
+LARGEST_FRAME = 2**32
+
+SPECIFICATION, SPECIFICATION_TEXT = "specification.json", "specification.toml"
+MODELS, PROVENANCE, RUNS = "models.json", "provenance.json", "runs"
+RUN, EPISODES, TIMINGS, CHECKPOINT = (
+    "run.json",
+    "episodes.parquet",
+    "timings.parquet",
+    "checkpoint.npz",
+)
+
+
+class RunStatus(StrEnum):
+    """How far a run is."""
+
+    MISSING = "missing"
+    PARTIAL = "partial"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelFacts:
+    """What is known of a model, computed once; None where it could not be had.
+
+    `edges` join variables that share a scope of the cost network, by position; the variables are
+    eliminated in `elimination_order`. `w_norm` is the largest 1-norm of a step's weights in the
+    plan of the known model. `regret_bound` holds the paper's general theorem at a grid of episodes.
+    """
+
+    text: str
+    basis: str
+    repr: str
+    variables: int
+    actions: int
+    log10_states: float
+    horizon: int | None
+    discount: float
+    start_value_exact: float | None
+    plan_upper_bound: float | None
+    plan_policy_mean: float | None
+    plan_policy_standard_error: float | None
+    induced_width: int | None
+    variable_names: tuple[str, ...]
+    edges: tuple[tuple[int, int], ...]
+    elimination_order: tuple[int, ...]
+    w_norm: float | None
+    regret_bound: Mapping[str, Any] | None
+    document_sha256: str | None = None  # of the model as a document, if it is not a domain's
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> ModelFacts:
+        """Facts as they were written; keys of later releases are ignored."""
+        found = {one.name: data[one.name] for one in fields(ModelFacts) if one.name in data}
+        found["variable_names"] = tuple(found["variable_names"])
+        found["edges"] = tuple((int(a), int(b)) for a, b in found["edges"])
+        found["elimination_order"] = tuple(found["elimination_order"])
+        return ModelFacts(**found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A run that ended: done, or failed with a message and without episodes.
+
+    `facts` is all of its `run.json`. One row of `episodes` and of `timings` per episode.
+    """
+
+    id: str
+    model: str
+    learner: str
+    label: str
+    seed: int
+    status: str
+    heuristic: bool
+    message: str | None
+    facts: dict[str, Any]
+    episodes: polars.DataFrame
+    timings: polars.DataFrame
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """All that a folder holds. `missing` lists the ids of runs that have not ended."""
+
+    specification: Specification
+    models: Mapping[str, ModelFacts]
+    runs: tuple[Run, ...]
+    provenance: Mapping[str, Any]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunFiles:
+    """What a run left behind, as the bytes of its files; a failed run has no frames."""
+
+    facts: dict[str, Any]
+    episodes: bytes | None = None
+    timings: bytes | None = None
+
+
+class Store:
+    """The folder of a sweep: where things are, and how they are written."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def run_folder(self, run_id: str) -> Path:
+        """Where a run's files are."""
+        return self.folder / RUNS / run_id
+
+    def checkpoint(self, run_id: str) -> Path:
+        """Where a run under way is written to."""
+        return self.run_folder(run_id) / CHECKPOINT
+
+    def status(self, run_id: str) -> RunStatus:
+        """How far a run is, by the files it has."""
+        folder = self.run_folder(run_id)
+        if (folder / RUN).is_file():
+            return RunStatus(self._json(folder / RUN)["status"])
+        return RunStatus.PARTIAL if (folder / CHECKPOINT).is_file() else RunStatus.MISSING
+
+    def make_folders(self, specification: Specification) -> None:
+        """The folder and one for each run, without what a killed process was writing."""
+        try:
+            for run in specification.runs:
+                self.run_folder(run.id).mkdir(parents=True, exist_ok=True)
+            for left in self.folder.rglob(f".*{PART}"):
+                left.unlink(missing_ok=True)
+        except OSError as error:
+            raise ModelError(
+                f"cannot make the folder {str(self.folder)!r}: {error.strerror or error}; give "
+                "another with --output."
+            ) from None
+
+    def write_specification(self, specification: Specification, text: str | None) -> None:
+        """The specification with its defaults, and as the user wrote it."""
+        if text is not None:
+            write_file(self.folder / SPECIFICATION_TEXT, text.encode())
+        write_json(self.folder / SPECIFICATION, specification.to_dict())
+
+    def write_models(self, models: Mapping[str, ModelFacts]) -> None:
+        """What is known of every model."""
+        write_json(self.folder / MODELS, {name: asdict(facts) for name, facts in models.items()})
+
+    def write_provenance(self, provenance: Mapping[str, Any]) -> None:
+        """What made the results."""
+        write_json(self.folder / PROVENANCE, dict(provenance))
+
+    def write_run(self, run_id: str, files: RunFiles) -> None:
+        """A run's files; `run.json` last, since it says that the others are there."""
+        folder = self.run_folder(run_id)
+        if files.episodes is not None:
+            write_file(folder / EPISODES, files.episodes)
+        if files.timings is not None:
+            write_file(folder / TIMINGS, files.timings)
+        write_json(folder / RUN, files.facts)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+
+    def read_specification(self) -> Specification | None:
+        """The specification with its defaults; None in a folder that has none."""
+        path = self.folder / SPECIFICATION
+        return Specification.from_dict(self._json(path)) if path.is_file() else None
+
+    def read_models(self) -> dict[str, ModelFacts]:
+        """What is known of the models; nothing before it was computed."""
+        path = self.folder / MODELS
+        if not path.is_file():
+            return {}
+        try:
+            return {name: ModelFacts.from_dict(one) for name, one in self._json(path).items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                f"{path}: {type(error).__name__} {clip(str(error))}, expected facts of models as "
+                "`compare` writes them; remove the file and run `compare` again."
+            ) from None
+
+    def read_provenance(self) -> dict[str, Any]:
+        """What made the results; nothing before the first run."""
+        path = self.folder / PROVENANCE
+        return self._json(path) if path.is_file() else {}
+
+    def read_run(self, run_id: str) -> Run:
+        """A run that ended."""
+        folder = self.run_folder(run_id)
+        facts = self._json(folder / RUN)
+        failed = facts.get("status") == RunStatus.FAILED
+        try:
+            return Run(
+                **{name: facts[name] for name in _OF_RUN},
+                facts=facts,
+                episodes=empty_frame(EPISODE_COLUMNS) if failed else _frame(folder / EPISODES),
+                timings=empty_frame(TIMING_COLUMNS) if failed else _frame(folder / TIMINGS),
+            )
+        except KeyError as error:
+            raise ModelError(
+                f"{folder / RUN}: key {error} is missing; remove the run's folder and run "
+                "`compare` again."
+            ) from None
+
+    def _json(self, path: Path) -> dict[str, Any]:
+        content = read_file(path, LARGEST_JSON)
+        try:
+            found = json.loads(content)
+        except ValueError as error:
+            found = clip(str(error))
+        if not isinstance(found, dict):
+            raise ModelError(f"{path}: expected a JSON object, found {found!r}; remove the file.")
+        return found
+
+
+_OF_RUN = ("id", "model", "learner", "label", "seed", "status", "heuristic", "message")
+
+EPISODE_COLUMNS = {
+    "episode": "Int64",
+    "return": "Float64",
+    "optimistic_value": "Float64",
+    "slack": "Float64",
+    "width": "Float64",
+    "replan": "Boolean",
+    "lift": "Float64",
+    "w_norm": "Float64",
+    "observable_regret_bound": "Float64",
+    "regret": "Float64",
+}
+"""Columns of `episodes.parquet`; null where a learner claims no value, or V* is not known."""
+
+TIMING_COLUMNS = {"episode": "Int64", "seconds_planning": "Float64", "seconds_acting": "Float64"}
+"""Columns of `timings.parquet`: all that may differ between two runs of one setting."""
+
+
+def read_results(folder: str | os.PathLike[str]) -> Results:
+    """What a folder of runs holds, finished or not; a ModelError if it holds none."""
+    store = Store(folder)
+    specification = store.read_specification()
+    if specification is None:
+        there = [entry.name for entry in Path(folder).iterdir()] if Path(folder).is_dir() else []
+        raise ModelError(
+            f"{str(folder)!r} holds no runs: expected a folder with {SPECIFICATION}, found "
+            f"{show_names(sorted(there))}; make one with `fsmdp compare SPEC.toml`."
+        )
+    ended = [run.id for run in specification.runs if _has_ended(store.status(run.id))]
+    return Results(
+        specification,
+        store.read_models(),
+        tuple(store.read_run(run_id) for run_id in ended),
+        store.read_provenance(),
+        tuple(run.id for run in specification.runs if run.id not in set(ended)),
+    )
+
+
+def _has_ended(status: RunStatus) -> bool:
+    return status in (RunStatus.DONE, RunStatus.FAILED)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """A JSON file that appears whole or not at all; infinite and undefined numbers are refused."""
+    write_file(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+
+
+def frame_bytes(frame: polars.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file; equal frames give equal bytes."""
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", statistics=False)
+    return content.getvalue()
+
+
+def empty_frame(columns: Mapping[str, str]) -> polars.DataFrame:
+    """No rows of the given columns."""
+    import polars
+
+    return polars.DataFrame(schema={name: getattr(polars, kind) for name, kind in columns.items()})
+
+
+def _frame(path: Path) -> polars.DataFrame:
+    import polars
+    from polars.exceptions import PolarsError
+
+    content = read_file(path, LARGEST_FRAME)
+    try:
+        return polars.read_parquet(io.BytesIO(content))
+    except PolarsError as error:
+        raise ModelError(
+            f"{path}: expected a Parquet file, found {clip(str(error))}; remove the run's folder "
+            "and run `compare` again."
+        ) from None

@@ -1,0 +1,165 @@
+"""What a worker does: one run, from a small setting to the bytes of its files."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsmdp.errors import FsmdpError
+from fsmdp.experiments.facts import ModelSource
+from fsmdp.experiments.learners import build_learner
+from fsmdp.experiments.lock import is_held_as
+from fsmdp.experiments.provenance import versions
+from fsmdp.experiments.specification import RunSetting
+from fsmdp.experiments.store import (
+    EPISODE_COLUMNS,
+    TIMING_COLUMNS,
+    RunFiles,
+    RunStatus,
+    Store,
+    empty_frame,
+    frame_bytes,
+)
+
+if TYPE_CHECKING:
+    import polars
+
+    from fsmdp.learning.history import History
+    from fsmdp.learning.learn import Progress, Watch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunTask:
+    """A run on its way to a worker.
+
+    `folder` and `token` are those of the driver's lock: a worker that finds the token there shares
+    the driver's file system and writes checkpoints beside the results; any other writes none.
+    """
+
+    setting: RunSetting
+    source: ModelSource
+    start_value: float | None
+    folder: str
+    token: str
+
+
+def execute(task: RunTask, progress: Progress | None = None) -> RunFiles:
+    """Do a run, or go on with it from its checkpoint. A failure is a result like any other."""
+    checkpoint = None
+    if is_held_as(Path(task.folder), task.token):
+        checkpoint = Store(task.folder).checkpoint(task.setting.id)
+    try:
+        return carry_out(task.setting, task.source, task.start_value, checkpoint, progress)
+    except Exception as error:
+        return _failed(task.setting, error)
+
+
+def carry_out(
+    setting: RunSetting,
+    source: ModelSource,
+    start_value: float | None,
+    checkpoint: Path | None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> RunFiles:
+    """Do a run whatever comes of it: errors are the caller's."""
+    from fsmdp.learning.learn import learn
+
+    model, basis = source.load()
+    learner = build_learner(
+        setting.learner.learner, model, basis, setting.learner.options, setting.seed
+    )
+    history = learn(
+        model,
+        learner,
+        setting.episodes,
+        setting.seed,
+        checkpoint=checkpoint,
+        checkpoint_every=setting.checkpoint_every,
+        progress=progress,
+        watch=watch,
+    )
+    planning = float(history.seconds_planning.sum())
+    facts = _facts(setting) | {
+        "heuristic": bool(history.heuristic),
+        "status": str(RunStatus.DONE),
+        "describe": history.learner,
+        "seconds_planning": planning,
+        "seconds": planning + float(history.seconds_acting.sum()),
+    }
+    episodes, timings = frames(history, start_value)
+    return RunFiles(facts, frame_bytes(episodes), frame_bytes(timings))
+
+
+def frames(
+    history: History, start_value: float | None
+) -> tuple[polars.DataFrame, polars.DataFrame]:
+    """Episodes and timings of a history, in the columns of the store."""
+    import polars
+
+    whole = history.frame().rename(
+        {
+            "returns": "return",
+            "optimistic_values": "optimistic_value",
+            "slacks": "slack",
+            "widths": "width",
+            "replans": "replan",
+            "lifts": "lift",
+            "w_norms": "w_norm",
+        }
+    )
+    regret = polars.lit(None, polars.Float64)
+    if start_value is not None:
+        regret = polars.lit(polars.Series(history.regret(start_value)))
+    # Learners that claim nothing log NaN, which other readers of Parquet take for a number.
+    whole = whole.with_columns(regret.alias("regret")).fill_nan(None)
+    return (
+        whole.select(list(EPISODE_COLUMNS)).cast(empty_frame(EPISODE_COLUMNS).schema),
+        whole.select(list(TIMING_COLUMNS)).cast(empty_frame(TIMING_COLUMNS).schema),
+    )
+
+
+def _failed(setting: RunSetting, error: Exception) -> RunFiles:
+    on_purpose = isinstance(error, FsmdpError)
+    facts = _facts(setting) | {
+        "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",
+        "traceback": None if on_purpose else "".join(traceback.format_exception(error)),
+    }
+    return RunFiles(facts)
+
+
+def _facts(setting: RunSetting) -> dict[str, Any]:
+    """What is known of a run before it ends well."""
+    return {
+        "id": setting.id,
+        "model": setting.model.id,
+        "learner": setting.learner.id,
+        "label": setting.learner.label,
+        "seed": setting.seed,
+        "episodes": setting.episodes,
+        "heuristic": False,
+        "status": str(RunStatus.FAILED),
+        "message": None,
+        "options": dict(setting.learner.options),
+        "describe": "",
+        "seconds_planning": 0.0,
+        "seconds": 0.0,
+        "versions": versions(),
+    }
+
+
+def until_orphaned(parent: int, progress: Progress) -> Progress:
+    """Progress that ends the process once its parent is gone.
+
+    A driver that was killed cannot stop its workers, and the next one will redo their runs.
+    """
+
+    def report(done: int, in_all: int) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+        progress(done, in_all)
+
+    return report
