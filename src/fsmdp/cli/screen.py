@@ -34,8 +34,8 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def episodes_bar(text: str, total: int, silent: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the error stream with the time left; called with episodes done and in all."""
+def episodes_bar(text: str, in_all: int, silent: bool) -> Iterator[Callable[[int, str], None]]:
+    """A bar on the error stream: episodes done, time left, and a note of the caller's."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -47,9 +47,20 @@ def episodes_bar(text: str, total: int, silent: bool) -> Iterator[Callable[[int,
 
     console = Console(stderr=True)
     if silent or not console.is_terminal:
-        yield lambda _done, _total: None
+        yield lambda _, __: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(text, total=total)
-        yield lambda done, _total: progress.update(task, completed=done)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("episodes"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(text, total=in_all, note="")
+
+        def show(done: int, note: str) -> None:
+            bar.update(task, completed=done, note=note)
+
+        yield show

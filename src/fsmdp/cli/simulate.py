@@ -46,7 +46,7 @@ def simulate_command(
         rollout(model, chosen, 2, seed)  # compiles what is timed below
     prepared = time.perf_counter()
     with episodes_bar("simulating", episodes, silent) as tell:
-        runs = rollout(model, chosen, episodes, seed, progress=tell)
+        runs = rollout(model, chosen, episodes, seed, progress=lambda done, _: tell(done, ""))
     seconds = time.perf_counter() - prepared
     facts: dict[str, Any] = {
         "policy": policy,

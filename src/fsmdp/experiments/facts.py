@@ -71,8 +71,8 @@ def find_source(setting: ModelSetting, where: str) -> ModelSource:
         raise ModelError(f"{where}: {error}") from None
     if model.horizon is None:
         raise ModelError(
-            f"{where}: {setting.model!r} has an infinite horizon, learners work through episodes of "
-            "a finite one; give it a horizon."
+            f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
+            "learners work through episodes; give it a horizon."
         )
     if setting.model.split(":")[0] in DOMAINS:
         return ModelSource(setting, None)

@@ -43,7 +43,8 @@ def source_commit() -> str | None:
 
 def command_line() -> str:
     """The command of this process as a user would write it."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    name = Path(sys.argv[0]).name
+    return shlex.join(["fsmdp" if name == "__main__.py" else name, *sys.argv[1:]])
 
 
 def now() -> str:

@@ -128,6 +128,15 @@ class RunFiles:
     episodes: bytes | None = None
     timings: bytes | None = None
 
+    def as_run(self) -> Run:
+        """The run that these files tell of."""
+        return Run(
+            **{name: self.facts[name] for name in _OF_RUN},
+            facts=self.facts,
+            episodes=_frame(self.episodes, EPISODE_COLUMNS),
+            timings=_frame(self.timings, TIMING_COLUMNS),
+        )
+
 
 class Store:
     """The folder of a sweep: where things are, and how they are written."""
@@ -150,17 +159,28 @@ class Store:
             return RunStatus(self._json(folder / RUN)["status"])
         return RunStatus.PARTIAL if (folder / CHECKPOINT).is_file() else RunStatus.MISSING
 
-    def make_folders(self, specification: Specification) -> None:
-        """The folder and one for each run, without what a killed process was writing."""
+    def is_complete(self, specification: Specification) -> bool:
+        """Whether every run is done."""
+        return all(self.status(run.id) is RunStatus.DONE for run in specification.runs)
+
+    def make_folder(self) -> None:
+        """The folder itself."""
+        self._make(self.folder)
+
+    def make_run_folders(self, specification: Specification) -> None:
+        """A folder for each run, without what a killed process was writing."""
+        for run in specification.runs:
+            self._make(self.run_folder(run.id))
+        for left in self.folder.rglob(f".*{PART}"):
+            left.unlink(missing_ok=True)
+
+    def _make(self, folder: Path) -> None:
         try:
-            for run in specification.runs:
-                self.run_folder(run.id).mkdir(parents=True, exist_ok=True)
-            for left in self.folder.rglob(f".*{PART}"):
-                left.unlink(missing_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ModelError(
-                f"cannot make the folder {str(self.folder)!r}: {error.strerror or error}; give "
-                "another with --output."
+                f"cannot make the folder {str(folder)!r}: {error.strerror or error}; give another "
+                "with --output."
             ) from None
 
     def write_specification(self, specification: Specification, text: str | None) -> None:
@@ -214,18 +234,22 @@ class Store:
         """A run that ended."""
         folder = self.run_folder(run_id)
         facts = self._json(folder / RUN)
-        failed = facts.get("status") == RunStatus.FAILED
+        if facts.get("status") == RunStatus.FAILED:
+            return self._as_run(run_id, RunFiles(facts))
+        episodes, timings = (
+            read_file(folder / name, LARGEST_FRAME) for name in (EPISODES, TIMINGS)
+        )
+        return self._as_run(run_id, RunFiles(facts, episodes, timings))
+
+    def _as_run(self, run_id: str, files: RunFiles) -> Run:
+        from polars.exceptions import PolarsError
+
         try:
-            return Run(
-                **{name: facts[name] for name in _OF_RUN},
-                facts=facts,
-                episodes=empty_frame(EPISODE_COLUMNS) if failed else _frame(folder / EPISODES),
-                timings=empty_frame(TIMING_COLUMNS) if failed else _frame(folder / TIMINGS),
-            )
-        except KeyError as error:
+            return files.as_run()
+        except (KeyError, PolarsError) as error:
             raise ModelError(
-                f"{folder / RUN}: key {error} is missing; remove the run's folder and run "
-                "`compare` again."
+                f"{self.run_folder(run_id)}: {type(error).__name__} {clip(str(error))}, expected "
+                "files that `compare` wrote; remove the folder and run `compare` again."
             ) from None
 
     def _json(self, path: Path) -> dict[str, Any]:
@@ -302,15 +326,9 @@ def empty_frame(columns: Mapping[str, str]) -> polars.DataFrame:
     return polars.DataFrame(schema={name: getattr(polars, kind) for name, kind in columns.items()})
 
 
-def _frame(path: Path) -> polars.DataFrame:
+def _frame(content: bytes | None, columns: Mapping[str, str]) -> polars.DataFrame:
     import polars
-    from polars.exceptions import PolarsError
 
-    content = read_file(path, LARGEST_FRAME)
-    try:
-        return polars.read_parquet(io.BytesIO(content))
-    except PolarsError as error:
-        raise ModelError(
-            f"{path}: expected a Parquet file, found {clip(str(error))}; remove the run's folder "
-            "and run `compare` again."
-        ) from None
+    if content is None:
+        return empty_frame(columns)
+    return polars.read_parquet(io.BytesIO(content))

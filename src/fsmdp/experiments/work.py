@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import FsmdpError
+from fsmdp.experiments.board import Place
 from fsmdp.experiments.facts import ModelSource
 from fsmdp.experiments.learners import build_learner
 from fsmdp.experiments.lock import is_held_as
@@ -37,6 +37,7 @@ class RunTask:
 
     `folder` and `token` are those of the driver's lock: a worker that finds the token there shares
     the driver's file system and writes checkpoints beside the results; any other writes none.
+    `board` is there for workers that are children of the driver.
     """
 
     setting: RunSetting
@@ -44,17 +45,19 @@ class RunTask:
     start_value: float | None
     folder: str
     token: str
+    board: Place | None = None
 
 
-def execute(task: RunTask, progress: Progress | None = None) -> RunFiles:
+def execute(task: RunTask) -> RunFiles:
     """Do a run, or go on with it from its checkpoint. A failure is a result like any other."""
     checkpoint = None
     if is_held_as(Path(task.folder), task.token):
         checkpoint = Store(task.folder).checkpoint(task.setting.id)
+    progress = None if task.board is None else task.board.reporter()
     try:
         return carry_out(task.setting, task.source, task.start_value, checkpoint, progress)
     except Exception as error:
-        return _failed(task.setting, error)
+        return failed(task.setting, error)
 
 
 def carry_out(
@@ -122,7 +125,8 @@ def frames(
     )
 
 
-def _failed(setting: RunSetting, error: Exception) -> RunFiles:
+def failed(setting: RunSetting, error: Exception) -> RunFiles:
+    """What a run leaves behind that could not be done."""
     on_purpose = isinstance(error, FsmdpError)
     facts = _facts(setting) | {
         "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",
@@ -149,17 +153,3 @@ def _facts(setting: RunSetting) -> dict[str, Any]:
         "seconds": 0.0,
         "versions": versions(),
     }
-
-
-def until_orphaned(parent: int, progress: Progress) -> Progress:
-    """Progress that ends the process once its parent is gone.
-
-    A driver that was killed cannot stop its workers, and the next one will redo their runs.
-    """
-
-    def report(done: int, in_all: int) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
-        progress(done, in_all)
-
-    return report

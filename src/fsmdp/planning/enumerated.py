@@ -165,12 +165,6 @@ def _every_choice_of_ends(numbers: Enumerated) -> tuple[Floats, Floats, Floats]:
     return np.array(values), np.array(ends), np.array(rewards)
 
 
-def joint_rows(numbers: Enumerated) -> int:
-    """Rows of `joint_optimum`: 2^(uncertain functions) for each step, state and action."""
-    uncertain = (numbers.low != numbers.high).sum(axis=-1)
-    return int(numbers.n_steps * (2.0**uncertain).sum())
-
-
 def _minimum(cost: Floats, rows: Floats, sides: Floats) -> float | None:
     rows, kept = np.unique(np.column_stack([rows, sides]), axis=0, return_index=True)
     found = linprog(

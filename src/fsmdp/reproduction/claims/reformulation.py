@@ -13,7 +13,7 @@ from fsmdp.experiments.report.charts import Chart, Line, Panel
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import BellmanNetwork, Intervals, network_of_model, state_means
-from fsmdp.planning.enumerated import Enumerated, enumerate_known, joint_optimum, joint_rows
+from fsmdp.planning.enumerated import Enumerated, enumerate_known, joint_optimum
 from fsmdp.planning.joint import joint_program, solve_joint
 from fsmdp.planning.oracle import local_values
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
@@ -69,9 +69,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         network, intervals = uncertain(model, np.random.default_rng(seed))
         means = state_means("uniform", network.basis, model)
         factored = joint_program(network, intervals, means).matrix.shape[0]
-        written = None
-        if m <= MOST_ENUMERATED:
-            written = _rows_written_out(model, network, intervals)
+        written = _rows_written_out(model, network) if m <= MOST_ENUMERATED else None
         rows.append({"variables": m, FACTORED: factored, ENUMERATED: written})
     return Evidence({"values": polars.DataFrame(values), "rows": polars.DataFrame(rows)})
 
@@ -102,12 +100,9 @@ def enumerate_uncertain(
     return replace(known, low=np.stack(lows), high=np.stack(highs))
 
 
-def _rows_written_out(model: FactoredMDP, network: BellmanNetwork, intervals: Intervals) -> int:
-    """Rows with every state, action and choice of ends, without enumerating them."""
-    if model.n_states <= 2**8:
-        return joint_rows(enumerate_uncertain(model, network, intervals))
-    uncertain_functions = len(network.basis) - 1
-    return HORIZON * len(model.actions) * model.n_states * 2**uncertain_functions
+def _rows_written_out(model: FactoredMDP, network: BellmanNetwork) -> int:
+    """A row for each step, state, action and choice of ends of all functions but the constant."""
+    return HORIZON * len(model.actions) * model.n_states * 2 ** (len(network.basis) - 1)
 
 
 def judge(evidence: Evidence) -> Judgement:

@@ -1,0 +1,138 @@
+"""`fsmdp compare`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, Quiet
+from fsmdp.cli.screen import episodes_bar
+
+if TYPE_CHECKING:
+    from fsmdp.experiments.store import Results
+    from fsmdp.experiments.summary import Row
+
+
+@app.command(
+    name="compare",
+    epilog="Examples: [bold]fsmdp compare ring.toml[/bold], "
+    "[bold]fsmdp compare ring.toml --output runs/ring --workers 8[/bold], "
+    "[bold]fsmdp compare ring.toml --executor dask --address tcp://host:8786[/bold]",
+)
+def compare_command(
+    specification: Annotated[
+        str,
+        typer.Argument(metavar="SPEC", help="A TOML file: models, learners, episodes, seeds."),
+    ],
+    output: Annotated[
+        str | None, typer.Option(help="Folder of the runs; runs/NAME unless given.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Runs at a time on this machine.", min=1)] = 2,
+    executor: Annotated[str, typer.Option(help="local, ray or dask.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Added to every seed.", min=0)] = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run every learner on every model with every seed; a second call does what is missing."""
+    from fsmdp.experiments.reading import read_specification
+    from fsmdp.experiments.runner import compare, default_folder
+    from fsmdp.experiments.summary import summarise
+
+    began = time.perf_counter()
+    asked, text = read_specification(specification)
+    asked = replace(asked, seeds=tuple(seed + one for one in asked.seeds))
+    folder = default_folder(asked) if output is None else output
+    in_all = asked.episodes * len(asked.runs)
+    try:
+        with episodes_bar(f"{len(asked.runs)} runs", in_all, quiet or as_json) as show:
+
+            def progress(done: Any) -> None:
+                ended = sum(one >= asked.episodes for one in done)
+                show(sum(done), f"{ended} of {len(done)} runs done")
+
+            results = compare(
+                asked, folder, executor, workers, address=address, text=text, progress=progress
+            )
+    except KeyboardInterrupt:
+        print(
+            f"fsmdp: interrupted; what was done is in {folder}, the same command goes on from "
+            "there.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    rows = summarise(results)
+    seconds = time.perf_counter() - began
+    if as_json:
+        print(json.dumps(_facts(results, rows, str(folder), seconds)))
+    else:
+        _show_rows(results, rows, str(folder), seconds)
+
+
+def _facts(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> dict[str, Any]:
+    return {
+        "folder": folder,
+        "runs": len(results.runs),
+        "failed": [
+            {"id": run.id, "message": run.message}
+            for run in results.runs
+            if run.message is not None
+        ],
+        "start_values_exact": {
+            name: facts.start_value_exact for name, facts in results.models.items()
+        },
+        "rows": [asdict(row) for row in rows],
+        "seconds": seconds,
+    }
+
+
+def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    specification = results.specification
+    console = Console(emoji=False)
+    for model in specification.models:
+        facts = results.models[model.id]
+        best = "V* unknown"
+        if facts.start_value_exact is not None:
+            best = f"V* = {facts.start_value_exact:.5g}"
+        elif facts.plan_upper_bound is not None:
+            best = f"V* at most {facts.plan_upper_bound:.5g}"
+        table = Table(
+            title=escape(f"{model.model}, basis {model.basis}: {best}"),
+            caption=f"{specification.episodes} episodes, {len(specification.seeds)} seeds, means "
+            "with 95 % intervals",
+        )
+        table.add_column("learner")
+        for heading in ("return, last tenth", "regret", "replans", "seconds"):
+            table.add_column(heading, justify="right")
+        for row in rows:
+            if row.model == model.id:
+                name = escape(row.label + (" (heuristic)" if row.heuristic else ""))
+                table.add_row(
+                    name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
+                    *(
+                        "failed" if not row.done else "" if figure is None else str(figure)
+                        for figure in (row.mean_return_last, row.regret, row.replans, row.seconds)
+                    ),
+                )
+        console.print(table)
+    for row in rows:
+        if row.message is not None:
+            console.print(f"failed: {row.label} on {row.model}: {row.message}", markup=False)
+    console.print(
+        f"{len(results.runs)} runs, {seconds:.1f} s, in {folder}; for figures: "
+        f"fsmdp report {folder}",
+        markup=False,
+        highlight=False,
+    )

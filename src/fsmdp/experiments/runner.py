@@ -1,0 +1,154 @@
+"""`compare`: do what is missing of a sweep, and keep it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from fsmdp.errors import ExperimentError
+from fsmdp.experiments.board import Board
+from fsmdp.experiments.executors.choose import choose_executor
+from fsmdp.experiments.executors.protocol import Executor
+from fsmdp.experiments.facts import FactsTask, ModelSource, describe_model, find_source
+from fsmdp.experiments.folder import OpenFolder, open_folder
+from fsmdp.experiments.specification import RunSetting, Specification
+from fsmdp.experiments.store import (
+    ModelFacts,
+    Results,
+    RunFiles,
+    RunStatus,
+    read_results,
+)
+from fsmdp.experiments.work import RunTask, execute, failed
+
+Progress = Callable[[Sequence[int]], None]
+"""Called with the episodes done by each run, in the order of the specification's runs."""
+
+BOARD = ".progress"
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def compare(
+    specification: Specification,
+    folder: str | os.PathLike[str],
+    executor: str | Executor = "local",
+    workers: int = 2,
+    *,
+    address: str | None = None,
+    text: str | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Do the runs of a specification that a folder does not hold yet; failed ones are tried again.
+
+    A process that is killed loses at most the episodes since the last checkpoints; the next call
+    goes on from there and ends with the same episodes, byte for byte, whichever the executor.
+    A run that fails is kept as failed, with its message, and the others go on.
+    `executor` is "local", "ray" or "dask" (the latter two with an `address`, or else on this
+    machine), or one that is open. `text` is what the user wrote, kept beside the results.
+    """
+    sources = {
+        model.id: find_source(model, f"models[{position}]")
+        for position, model in enumerate(specification.models)
+    }
+    engine = choose_executor(executor, workers, address) if isinstance(executor, str) else executor
+    with (
+        open_folder(folder, specification, sources, engine.name, engine.workers, text) as opened,
+        engine if isinstance(executor, str) else nullcontext(),
+    ):
+        facts = _describe(engine, specification, sources, opened.known)
+        opened.store.write_models(facts)
+        _run(engine, specification, sources, facts, opened, progress)
+    return read_results(folder)
+
+
+def _describe(
+    engine: Executor,
+    specification: Specification,
+    sources: dict[str, ModelSource],
+    known: Mapping[str, ModelFacts],
+) -> dict[str, ModelFacts]:
+    tasks = [
+        FactsTask(source, specification.episodes)
+        for name, source in sources.items()
+        if name not in known
+    ]
+    found = dict(known)
+    for position, facts in engine.run(describe_model, tasks):
+        if isinstance(facts, ExperimentError):
+            raise facts
+        found[tasks[position].source.setting.id] = facts
+    return {name: found[name] for name in sources}
+
+
+def _run(
+    engine: Executor,
+    specification: Specification,
+    sources: dict[str, ModelSource],
+    facts: dict[str, ModelFacts],
+    opened: OpenFolder,
+    progress: Progress | None,
+) -> None:
+    store = opened.store
+    board = Board(store.folder / BOARD, len(specification.runs))
+    position_of = {run.id: position for position, run in enumerate(specification.runs)}
+    todo = [run for run in specification.runs if store.status(run.id) is not RunStatus.DONE]
+    ended = {run.id for run in specification.runs} - {run.id for run in todo}
+
+    def task(run: RunSetting) -> RunTask:
+        return RunTask(
+            run,
+            sources[run.model.id],
+            facts[run.model.id].start_value_exact,
+            str(store.folder.resolve()),
+            opened.token,
+            board.place(position_of[run.id]) if engine.children else None,
+        )
+
+    def look() -> None:
+        if progress is not None:
+            progress(
+                [
+                    run.episodes if run.id in ended else done
+                    for run, done in zip(specification.runs, board.read(), strict=True)
+                ]
+            )
+
+    try:
+        with _looking(look):
+            for position, files in engine.run(execute, [task(run) for run in todo]):
+                run = todo[position]
+                if not isinstance(files, RunFiles):
+                    files = failed(run, files)
+                store.write_run(run.id, files)
+                ended.add(run.id)
+        look()
+    finally:
+        board.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _looking(look: Callable[[], None]) -> Iterator[None]:
+    """Look now and again from a thread of its own, since results are waited for in this one."""
+    over = threading.Event()
+
+    def keep_looking() -> None:
+        while not over.wait(SECONDS_BETWEEN_LOOKS):
+            look()
+
+    thread = threading.Thread(target=keep_looking, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def default_folder(specification: Specification) -> Path:
+    """Where results go unless told otherwise."""
+    from fsmdp.experiments.reading import safe_name
+
+    return Path("runs") / safe_name(specification.name)
