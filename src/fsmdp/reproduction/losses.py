@@ -54,7 +54,9 @@ class EnumeratedOptimum:
             flat.rewards + model.discount * flat.transitions @ following
             for following in exact.values[1:]
         ]
-        strides = np.array([flat.index(unit) for unit in np.eye(len(model.sizes), dtype=int)])
+        strides = np.array(
+            [flat.index(unit) for unit in np.eye(len(model.sizes), dtype=int).tolist()]
+        )
         return EnumeratedOptimum(strides, np.stack(values))
 
     def q_values(self, state: Sequence[int], step: int = 1) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,13 @@ class Sizes:
 SIZES = {
     Form.TINY: Sizes((16, 64), (4, 32), (2, 4), (1, 3), (4, 6), 8),
     Form.SMALL: Sizes(
-        (16, 64, 256, 1024), (4, 32, 256, 1024), (2, 4, 8, 16), (2, 4, 6, 8, 10), (6, 8, 10, 12), 24
+        (16, 64, 256, 1024), (4, 32, 256, 1024), (2, 4, 8, 16), (2, 6, 10, 14), (6, 8, 10, 12), 24
     ),
     Form.FULL: Sizes(
         (16, 64, 256, 1024, 4096),
         (4, 32, 256, 1024, 4096),
         (2, 4, 8, 16, 24),
-        (2, 4, 6, 8, 10, 12, 14),
+        (2, 6, 10, 14, 18),
         (6, 8, 10, 12, 13),
         24,
     ),
@@ -80,7 +81,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
             }
         )
         separate(network, intervals, weights)
-        seconds, _ = seconds_of(lambda n=network, i=intervals, w=weights: separate(n, i, w))
+        seconds, _ = seconds_of(partial(separate, network, intervals, weights))
         timed.append(_time(sweep, size, grown, ELIMINATION, seconds))
     for size in sizes.enumerated:
         tell(f"enumeration: {size} variables")
@@ -88,9 +89,9 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         network, intervals = network_of_model(model, Basis.singles(model))
         weights = _weights(len(network.basis), seed)
         numbers = enumerate_known(model, Basis.singles(model))
-        seconds, excess = seconds_of(lambda n=numbers, w=weights: n.excesses(w).max())
+        seconds, excess = seconds_of(partial(numbers.excesses, weights))
         found = separate(network, intervals, weights).violation
-        agreement.append({"variables": size, "difference": abs(float(excess) - found)})
+        agreement.append({"variables": size, "difference": abs(float(excess.max()) - found)})
         timed.append(_time("variables", size, size, ENUMERATION, seconds))
     return Evidence(
         {"sizes": polars.DataFrame(rows), "agreement": polars.DataFrame(agreement)},

@@ -102,7 +102,8 @@ def enumerate_uncertain(
 
 def _rows_written_out(model: FactoredMDP, network: BellmanNetwork) -> int:
     """A row for each step, state, action and choice of ends of all functions but the constant."""
-    return HORIZON * len(model.actions) * model.n_states * 2 ** (len(network.basis) - 1)
+    ends = 1 << (len(network.basis) - 1)
+    return HORIZON * len(model.actions) * model.n_states * ends
 
 
 def judge(evidence: Evidence) -> Judgement:
