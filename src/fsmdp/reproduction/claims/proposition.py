@@ -193,7 +193,7 @@ def late_losses(evidence: Evidence) -> dict[tuple[int, str], float]:
 def judge(evidence: Evidence) -> Judgement:
     """The stated probability is never exceeded, V* is 0, and only our learner settles."""
     spans, losses = evidence["spans"], late_losses(evidence)
-    holds = bool((spans["low"] <= spans["stated"]).all()) and not spans["largest_value"].any()
+    holds = bool((spans["low"] <= spans["stated"]).all()) and spans["largest_value"].max() == 0
     random = spans.filter(polars.col("basis") == GAUSSIAN)["spanned"].max()
     tied = spans.filter(polars.col("basis") == TIED)
     away = float((tied["spanned"] - tied["stated"]).abs().max())  # type: ignore[arg-type]
