@@ -214,8 +214,8 @@ def judge(evidence: Evidence) -> Judgement:
     stagewise = max(value for (_, learner), value in exponents.items() if learner != PAPER)
     least = float((ends["general_bound"] / ends["regret"]).min())  # type: ignore[arg-type]
     reason = (
-        f"exponents in time, from a tenth of a run to its end: at most {stagewise:.2f} with stagewise planning, "
-        f"{printed:.2f} with the program as printed"
+        f"exponents in time, from a tenth of a run to its end: at most {stagewise:.2f} with "
+        f"stagewise planning, {printed:.2f} with the program as printed"
         + (_slack_words(evidence) if printed > LINEAR else "")
         + f"; the general bound is {least:,.0f} times the measured regret or more"
     )
