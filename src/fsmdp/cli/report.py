@@ -1,0 +1,57 @@
+"""`fsmdp report`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, Quiet
+from fsmdp.cli.screen import working
+
+
+@app.command(
+    name="report",
+    epilog="Examples: [bold]fsmdp report runs/ring[/bold], "
+    "[bold]fsmdp report runs/ring --output pages/ring --json[/bold]",
+)
+def report_command(
+    runs: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of runs.")],
+    output: Annotated[
+        str | None, typer.Option(help="Folder to write into; RUNS/report unless given.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a folder of runs into one page, figures for papers and a table."""
+    from fsmdp.experiments.report import write_report
+
+    began = time.perf_counter()
+    with working("reading runs", quiet or as_json) as tell:
+
+        def progress(done: int, in_all: int) -> None:
+            spent = time.perf_counter() - began
+            left = f", {spent * (in_all - done) / done:.0f} s left" if done else ""
+            tell(f"drawing figures: {done} of {in_all}{left}")
+
+        report = write_report(runs, output, progress=progress)
+    if as_json:
+        facts = {
+            "report": str(report.path),
+            "summary": str(report.summary),
+            "figures": [str(path) for path in report.figures],
+            "bytes": report.path.stat().st_size,
+            "failed": list(report.failed),
+            "missing": list(report.missing),
+            "seconds": time.perf_counter() - began,
+        }
+        print(json.dumps(facts))
+        return
+    print(report.path)
+    if not quiet:
+        for ids, what in ((report.failed, "failed"), (report.missing, "not finished")):
+            if ids:
+                print(f"{what}: {', '.join(ids)}")

@@ -1,0 +1,129 @@
+"""What the report says in words and figures, computed from the results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fsmdp.experiments.report.finals import Final
+from fsmdp.experiments.report.style import printable
+from fsmdp.experiments.store import ModelFacts, Results, RunStatus
+from fsmdp.experiments.summary import Interval
+from fsmdp.model.checks import plural
+
+
+def opening(results: Results) -> str:
+    """What was run, and what of it is not there."""
+    specification = results.specification
+    failed = sum(run.status == RunStatus.FAILED for run in results.runs)
+    text = (
+        f"{plural(len(specification.learners), 'learner')} on "
+        f"{plural(len(specification.models), 'model')}, "
+        f"{plural(len(specification.seeds), 'seed')} each, "
+        f"{plural(specification.episodes, 'episode')} a run: "
+        f"{plural(len(specification.runs), 'run')} in all"
+    )
+    absent = [f"{failed} failed"] if failed else []
+    if results.missing:
+        absent.append(f"{len(results.missing)} not finished")
+    return text + (f", of which {' and '.join(absent)}." if absent else ".")
+
+
+def tally(finals_by_model: Iterable[Sequence[Final]]) -> str:
+    """On how many models each learner did best."""
+    ranked = [_ranked(finals) for finals in finals_by_model]
+    wins = Counter(learners[0].trials.label for learners in ranked if len(learners) > 1)
+    counts = [f"{label} on {count}" for label, count in wins.most_common()]
+    return f"Best of the learners: {', '.join(counts)} of {len(ranked)} models." if counts else ""
+
+
+def verdict(model: str, finals: Sequence[Final]) -> str:
+    """Which learner did best on a model: least regret, or the highest return at the end."""
+    learners = _ranked(finals)
+    if not learners:
+        return ""
+    best, name = learners[0], printable(model)
+    if len(learners) == 1:
+        return f"On {name}, {best.trials.label} ended with {_ended(best)}."
+    second = learners[1]
+    return (
+        f"On {name}, {best.trials.label} did best: {_ended(best)}. Next came "
+        f"{second.trials.label}: {_ended(second)}{_doubt(best, second)}."
+    )
+
+
+def certified(facts: ModelFacts) -> str:
+    """The certified gap of the plan of the known model."""
+    bound, mean = facts.plan_upper_bound, facts.plan_policy_mean
+    if bound is None or mean is None:
+        return ""
+    error = facts.plan_policy_standard_error or 0.0
+    text = (
+        f"No policy earns more than {bound:.6g}, by a certificate over all states; the plan of the "
+        f"known model earns {mean:.6g} ± {error:.2g} (standard error)"
+    )
+    return text + (f": a gap of {100 * (bound - mean) / abs(bound):.3g} %." if bound else ".")
+
+
+def mean_and_half_width(found: Interval) -> tuple[str, str]:
+    """A mean to as many places as its interval warrants, and half of that to two figures."""
+    if found.half_width is None:
+        return _to_places(found.mean, 3 - _magnitude(found.mean)), ""
+    if found.half_width == 0:
+        return f"{found.mean:,.10g}".replace("-", "−"), "0"
+    places = 1 - _magnitude(found.half_width)
+    return _to_places(found.mean, places), _to_places(found.half_width, places)
+
+
+def with_interval(found: Interval) -> str:
+    """A mean and half the width of its interval, where there is one."""
+    mean, half = mean_and_half_width(found)
+    return f"{mean} ± {half}" if half else mean
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of a number's first figure."""
+    return math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+
+
+def _to_places(value: float, places: int) -> str:
+    if places > 6:
+        return f"{value:.1e}"
+    rounded = round(value, places) + 0.0  # adding zero turns -0.0 into 0.0
+    return f"{rounded:,.{max(0, places)}f}".replace("-", "−")
+
+
+def _ranked(finals: Sequence[Final]) -> list[Final]:
+    """Learners from best to worst, without those that were given the model."""
+    return sorted((one for one in finals if not one.trials.told), key=lambda one: _loss(one).mean)
+
+
+def _loss(final: Final) -> Interval:
+    """Lower is better: the regret, or the return of the end where regret is not known."""
+    if "regret" in final.figures:
+        return final.figures["regret"]
+    found = final.figures["return_last_tenth"]
+    return Interval(-found.mean, found.half_width)
+
+
+def _ended(final: Final) -> str:
+    regret = final.figures.get("regret")
+    if regret is None:
+        late = with_interval(final.figures["return_last_tenth"])
+        return f"return {late} in the last tenth of episodes"
+    text = f"regret {with_interval(regret)}"
+    percent = final.figures.get("percent_below_best")
+    if percent is None:
+        return text
+    if percent.mean <= (percent.half_width or 0.0):
+        return text + ", in the last tenth of episodes no further below V* than its interval"
+    return text + f", in the last tenth of episodes {percent.mean:.2g} % below V*"
+
+
+def _doubt(best: Final, second: Final) -> str:
+    first, other = _loss(best), _loss(second)
+    if first.half_width is None or other.half_width is None:
+        return " (one seed: the difference may be chance)"
+    overlap = first.mean + first.half_width >= other.mean - other.half_width
+    return " (their intervals overlap)" if overlap else ""
