@@ -29,7 +29,6 @@ from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure
 MOST_EXPONENT = 0.8
 MOST_LATE = 0.5  # late loss of an episode, as a part of the early one
 LEAST_LATE = 0.5  # late loss of the product learner, as a part of its limit
-WORKERS = 2
 
 OURS, PRODUCT = "UCRLFactored", "UCRLProduct"
 MAINTENANCE, GRIDWORLD = "maintenance", "gridworld"
@@ -43,10 +42,11 @@ class Sizes:
     episodes: int
     grid: tuple[int, int]
     grid_episodes: int
+    workers: int = 2
 
 
 SIZES = {
-    Form.TINY: Sizes(1, 2400, (2, 2), 120),
+    Form.TINY: Sizes(1, 2000, (2, 2), 120, workers=1),
     Form.SMALL: Sizes(3, 6000, (2, 2), 600),
     Form.FULL: Sizes(10, 30_000, (2, 3), 300),
 }
@@ -70,7 +70,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
     regret = polars.concat(
         [
             thinned(part)
-            for _, part in measure_all(trials, WORKERS, tell).group_by(
+            for _, part in measure_all(trials, sizes.workers, tell).group_by(
                 "model", maintain_order=True
             )
         ]
@@ -228,8 +228,8 @@ def judge(evidence: Evidence) -> Judgement:
         f"(limit {limit:.3f}) and ends at {product.regret[-1]:,.0f}; the product of the marginals "
         f"is worth {pair['product_value']:.2f}, the truth {pair['optimal_value']:.2f}, and what "
         f"is best in the product {pair['worth_of_product_policy']:.2f}; gridworld: ours ends at "
-        f"{ours[GRIDWORLD].regret[-1]:.0f}, the product learner at {grid.regret[-1]:.0f}: its model "
-        f"is wrong there by {lanes['distance']:.2f} in total variation, but its value of "
+        f"{ours[GRIDWORLD].regret[-1]:.0f}, the product learner at {grid.regret[-1]:.0f}: its "
+        f"model is wrong there by {lanes['distance']:.2f} in total variation, but its value of "
         f"{lanes['product_value']:.2f} is also the true one"
     )
     if not settles:
