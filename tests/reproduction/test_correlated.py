@@ -4,7 +4,7 @@ import numpy as np
 import polars
 import pytest
 
-from fsmdp.domains import gridworld, maintenance, sysadmin
+from fsmdp.domains import maintenance, sysadmin
 from fsmdp.model.flat import enumerate_states
 from fsmdp.reproduction.claim import Evidence, Form, Verdict
 from fsmdp.reproduction.claims import correlated
@@ -52,9 +52,7 @@ def fabricated(**regrets):
     return Evidence({"regret": regret, "values": table})
 
 
-def test_the_tiny_run_depends_on_its_seed_alone_and_the_claim_holds_there(tiny):
-    again = correlated.run(Form.TINY, 0, silent)
-    assert all(table.equals(again[name]) for name, table in tiny.tables.items())
+def test_the_claim_holds_in_the_tiny_run(tiny):
     assert correlated.judge(tiny).verdict is Verdict.HOLDS
 
 
@@ -103,6 +101,6 @@ def test_independence_changes_what_is_best_for_the_units_but_not_in_the_gridworl
     units = correlated.exact_values(maintenance())
     assert units["worth_of_product_policy"] < units["optimal_value"] - 0.5
     assert units["product_value"] > units["optimal_value"] + 0.2
-    lanes = correlated.exact_values(gridworld(2, 2, horizon=6))
+    lanes = correlated.exact_values(correlated.lanes())
     assert lanes["distance"] > 0.5
     assert lanes["worth_of_product_policy"] == lanes["optimal_value"] == 0.0

@@ -22,11 +22,6 @@ def tiny():
     return notes.run(Form.TINY, 0, silent)
 
 
-def test_the_tiny_run_depends_on_its_seed_alone(tiny):
-    again = notes.run(Form.TINY, 0, silent)
-    assert all(table.equals(again[name]) for name, table in tiny.tables.items())
-
-
 def test_the_tiny_run_bears_every_note_out(tiny):
     table = tiny["notes"]
     assert table["note"].to_list() == [1, 2, 3, 4, 5, 6, 7]

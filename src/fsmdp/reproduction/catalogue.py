@@ -5,7 +5,17 @@ from __future__ import annotations
 from fsmdp.errors import ModelError
 from fsmdp.model.checks import show, suggest
 from fsmdp.reproduction.claim import Claim
-from fsmdp.reproduction.claims import beyond, diameter, oracle, planner, reformulation, regret
+from fsmdp.reproduction.claims import (
+    beyond,
+    correlated,
+    diameter,
+    notes,
+    oracle,
+    planner,
+    proposition,
+    reformulation,
+    regret,
+)
 
 CLAIMS: tuple[Claim, ...] = (
     oracle.CLAIM,
@@ -13,6 +23,9 @@ CLAIMS: tuple[Claim, ...] = (
     reformulation.CLAIM,
     regret.CLAIM,
     diameter.CLAIM,
+    correlated.CLAIM,
+    proposition.CLAIM,
+    notes.CLAIM,
     beyond.CLAIM,
 )
 

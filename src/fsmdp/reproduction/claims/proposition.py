@@ -56,7 +56,7 @@ class Sizes:
 SIZES = {
     Form.TINY: Sizes((2,), 150, (2, 3), 2, 400, workers=1),
     Form.SMALL: Sizes((2, 3), 1000, (2, 3, 4, 5), 4, 2000),
-    Form.FULL: Sizes((2, 3, 4), 10_000, (2, 3, 4, 5, 6), 20, 10_000),
+    Form.FULL: Sizes((2, 3, 4), 5000, (2, 3, 4, 5, 6), 8, 5000),
 }
 
 
@@ -81,7 +81,9 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
     return Evidence(
         {
             "spans": polars.DataFrame(spans),
-            "regret": thinned(measure_all(trials, sizes.workers, tell)),
+            "regret": thinned(measure_all(trials, sizes.workers, tell)).select(
+                "bits", "features", "seed", "episode", "regret"
+            ),
             "bounds": polars.DataFrame([_bound(bits, sizes.episodes) for bits in sizes.bits]),
         }
     )
@@ -174,18 +176,24 @@ def _bound(bits: int, episodes: int) -> dict[str, Any]:
     }
 
 
-def late_losses(evidence: Evidence) -> dict[tuple[int, str], float]:
-    """Mean loss of an episode in the last half, by number of bits and features."""
+def courses(evidence: Evidence) -> dict[tuple[int, str], tuple[Floats, Floats]]:
+    """Episodes and mean regret over seeds, by number of bits and features."""
     found = {}
     for (bits, features), part in evidence["regret"].group_by(
         ["bits", "features"], maintain_order=True
     ):
         mean = part.group_by("episode").agg(polars.col("regret").mean()).sort("episode")
-        episodes, regret = mean["episode"].to_numpy(), mean["regret"].to_numpy()
-        last = episodes[-1]
-        middle = np.interp(last / 2, episodes, regret)
-        found[int(bits), str(features)] = float((regret[-1] - middle) / (last / 2))
+        episodes = mean["episode"].to_numpy().astype(float)
+        found[int(bits), str(features)] = episodes, mean["regret"].to_numpy()
     return found
+
+
+def late_losses(evidence: Evidence) -> dict[tuple[int, str], float]:
+    """Mean loss of an episode in the last half, by number of bits and features."""
+    return {
+        key: float((regret[-1] - np.interp(episodes[-1] / 2, episodes, regret)) * 2 / episodes[-1])
+        for key, (episodes, regret) in courses(evidence).items()
+    }
 
 
 def judge(evidence: Evidence) -> Judgement:
@@ -196,6 +204,9 @@ def judge(evidence: Evidence) -> Judgement:
     tied = spans.filter(polars.col("basis") == TIED)
     away = float((tied["spanned"] - tied["stated"]).abs().max())  # type: ignore[arg-type]
     most = max(bits for bits, _ in losses)
+    ends = {key: regret[-1] for key, (_, regret) in courses(evidence).items()}
+    ours = ", ".join(f"{end:.1f}" for (_, features), end in ends.items() if features == OURS)
+    of_bits = ", ".join(str(bits) for bits, features in ends if features == OURS)
     settled = all(loss <= LATE_LOSS for (_, features), loss in losses.items() if features == OURS)
     loses = all(loss > LATE_LOSS for (_, features), loss in losses.items() if features == RANDOM)
     two = max(loss for (_, features), loss in losses.items() if features == TWO)
@@ -205,13 +216,12 @@ def judge(evidence: Evidence) -> Judgement:
     )
     reason = (
         f"Q* lies in the span of a random basis for {random:.1%} of the members at most, and in "
-        f"that of a basis that ties states together as often as stated, within {away:.1%}: the "
-        f"stated chance is attained; at {most} "
-        f"bits and half way on, an episode loses {losses[most, OURS]:.3f} with ours and "
+        f"that of a basis that ties states together as often as stated, to within {away:.1%}; at "
+        f"{most} bits and half way on, an episode loses {losses[most, OURS]:.3f} with ours and "
         f"{losses[most, RANDOM]:.3f} with LSVI-UCB on random features; but LSVI-UCB with two "
-        f"features, an indicator of each action, loses {two:.3f} at most although Q* is not in "
-        f"their span; and our bound grows {growth:.2f} times with each bit, since the only reward "
-        "looks at all of them"
+        f"features that hardly ever span Q*, an indicator of each action, loses {two:.3f} at "
+        f"most; our regret ends at {ours} with {of_bits} bits and our bound grows {growth:.2f} "
+        "times with each, since the only reward looks at all of them"
     )
     if not (holds and settled and loses):
         return Judgement(Verdict.FAILS, reason)
@@ -221,17 +231,11 @@ def judge(evidence: Evidence) -> Judgement:
 
 def draw(evidence: Evidence) -> Chart:
     """Regret of the learners with the most bits."""
-    regret = evidence["regret"]
-    bits = int(regret["bits"].max())  # type: ignore[arg-type]
+    found = courses(evidence)
+    bits = max(number for number, _ in found)
     lines = []
     for features, label in MEANING.items():
-        mean = (
-            regret.filter((polars.col("bits") == bits) & (polars.col("features") == features))
-            .group_by("episode")
-            .agg(polars.col("regret").mean())
-            .sort("episode")
-        )
-        x, y = mean["episode"].to_numpy().astype(float), mean["regret"].to_numpy()
+        x, y = found[bits, features]
         lines.append(Line(label, x, np.where(y > 0, y, np.nan), features))
     return Chart(
         name="proposition",
