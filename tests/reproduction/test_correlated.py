@@ -5,7 +5,7 @@ import polars
 import pytest
 
 from fsmdp.domains import maintenance, sysadmin
-from fsmdp.model.flat import enumerate_states
+from fsmdp.model.flat import enumerate_states, solve_exactly
 from fsmdp.reproduction.claim import Evidence, Form, Verdict
 from fsmdp.reproduction.claims import correlated
 from fsmdp.reproduction.claims.correlated import GRIDWORLD, MAINTENANCE, OURS, PRODUCT
@@ -95,6 +95,12 @@ def test_the_product_of_marginals_of_units_squares_their_chance_of_failing():
     flat = enumerate_states(correlated.product_of_marginals(maintenance(shock=0.2, alone=0.1)))
     both = flat.transitions[0, flat.index((0, 0)), flat.index((1, 1))]
     assert both == pytest.approx((0.2 + 0.8 * 0.1) ** 2)
+
+
+def test_independent_units_had_better_run_until_one_has_failed():
+    exact = solve_exactly(correlated.product_of_marginals(maintenance()))
+    best = {state: exact.action(state) for state in ((0, 0), (0, 1), (1, 0), (1, 1))}
+    assert best == {(0, 0): "run", (0, 1): "service", (1, 0): "service", (1, 1): "service"}
 
 
 def test_independence_changes_what_is_best_for_the_units_but_not_in_the_gridworld():
