@@ -43,6 +43,7 @@ def test_every_option_is_an_argument_of_the_builder(name):
         ("influence:20", 20, 10),
         ("influence:20:campaigns=4:listening=0.3:seed=2", 20, 10),
         ("exogenous-block:6:shock=0.5", 8, 10),
+        ("maintenance:3:shock=0.1", 3, 10),
         ("proposition-1:4:seed=7", 4, 1),
         ("random:7:variables=3:blocks=no:largest_size=2", 3, 4),
     ],

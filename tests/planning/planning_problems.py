@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from enumerated import Enumerated, enumerate_known, enumerate_tables
 from hypothesis import strategies as st
 
 from fsmdp.domains import random_model
@@ -19,6 +18,7 @@ from fsmdp.planning.bellman import (
     network_of_model,
     network_of_structure,
 )
+from fsmdp.planning.enumerated import Enumerated, enumerate_known, enumerate_tables
 
 MOST_UNCERTAIN = 5
 """Functions with intervals of some width: the sign patterns written out number 2 to this."""

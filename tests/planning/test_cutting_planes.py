@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enumerated import joint_optimum, stage_optimum
 from hypothesis import given, settings
 from planning_problems import problems, weightings
 
@@ -11,6 +10,7 @@ from fsmdp import domains
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
+from fsmdp.planning.enumerated import joint_optimum, stage_optimum
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import excesses

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enumerated import joint_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_problems import known_problem, problems, small_models, uncertain_problem, weightings
@@ -12,6 +11,7 @@ from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.ellipsoid import _Ellipsoid, solve_ellipsoid
+from fsmdp.planning.enumerated import joint_optimum
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from enumerated import joint_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_problems import known_problem, problems, small_models, uncertain_problem, weightings
@@ -13,6 +12,7 @@ from fsmdp.domains import random_model
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.enumerated import joint_optimum
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import constant_value, joint_program, solve_joint
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enumerated import joint_optimum, stage_optimum
 from planning_problems import known_problem, uncertain_problem
 
 from fsmdp.domains import ExogenousBlock, Influence, random_model, sysadmin
@@ -17,6 +16,7 @@ from fsmdp.model.variables import Variable
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.ellipsoid import solve_ellipsoid
+from fsmdp.planning.enumerated import joint_optimum, stage_optimum
 from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import separate

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from enumerated import stage_optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_problems import known_problem, problems, weightings
@@ -13,6 +12,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.flat import solve_exactly
 from fsmdp.planning.bellman import VIEWS, Intervals, network_of_model, state_means
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.enumerated import stage_optimum
 from fsmdp.planning.highs import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 

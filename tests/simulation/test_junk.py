@@ -80,6 +80,10 @@ CALLS = {
     "gridworld": (domains.gridworld, {"rows": 2, "columns": 2, "drift": 0.5, **ENDS}),
     "exogenous_block": (domains.exogenous_block, {"factors": 1, "shock": 0.1, "seed": 0, **ENDS}),
     "exogenous_basis": (domains.exogenous_basis, {"model": RING}),
+    "maintenance": (
+        domains.maintenance,
+        {"units": 2, "shock": 0.1, "alone": 0.1, "cost": 0.1, **ENDS},
+    ),
     "proposition_one": (domains.proposition_one, {"bits": 2, "seed": 0, **ENDS}),
     "random_model": (
         domains.random_model,

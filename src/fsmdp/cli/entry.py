@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from fsmdp.cli import compare, demo, inspect, learn, plan, report, simulate
+from fsmdp.cli import compare, demo, inspect, learn, plan, report, reproduce, simulate
 from fsmdp.cli.app import app
 
-COMMANDS = (demo, inspect, plan, simulate, learn, compare, report)
+COMMANDS = (demo, inspect, plan, simulate, learn, compare, report, reproduce)
 """Modules whose import registers a command, in the order of the help."""
 
 

@@ -3,6 +3,7 @@
 from fsmdp.domains.exogenous import ExogenousBlock, exogenous_basis, exogenous_block
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
+from fsmdp.domains.maintenance import maintenance
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.registry import DOMAINS, Domain, build_domain
@@ -18,6 +19,7 @@ __all__ = [
     "exogenous_block",
     "gridworld",
     "influence",
+    "maintenance",
     "proposition_one",
     "random_model",
     "sysadmin",

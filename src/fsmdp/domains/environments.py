@@ -14,6 +14,7 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "fsmdp/Gridworld-v0": {"domain": "gridworld"},
     "fsmdp/Influence-v0": {"domain": "influence"},
     "fsmdp/ExogenousBlock-v0": {"domain": "exogenous-block"},
+    "fsmdp/Maintenance-v0": {"domain": "maintenance"},
     # Gymnasium's checker takes an episode of one step for a mistake.
     "fsmdp/PropositionOne-v0": {"domain": "proposition-1", "horizon": 2},
     "fsmdp/Random-v0": {"domain": "random"},

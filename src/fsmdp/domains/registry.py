@@ -11,6 +11,7 @@ from types import MappingProxyType
 from fsmdp.domains.exogenous import ExogenousBlock, exogenous_block
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.influence import Influence, influence
+from fsmdp.domains.maintenance import maintenance
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
@@ -130,6 +131,13 @@ _ALL = (
         {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
         positional=1,
         start_value=_realizable(ExogenousBlock),
+    ),
+    Domain(
+        "maintenance",
+        maintenance,
+        "redundant units that one shock takes all at once",
+        {"units": WHOLE, "shock": NUMBER, "alone": NUMBER, "cost": NUMBER, **ENDS},
+        positional=1,
     ),
     Domain(
         "proposition-1",

@@ -4,62 +4,75 @@ No elimination, no messages, no splitting of weights into two parts: what the pl
 compared with.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from fsmdp.errors import PlanningError
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
 from fsmdp.model.flat import enumerate_states
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats, Table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Enumerated:
     """Numbers of every state and action: h_j(s), R(s, a), and bounds on E[h_j(s') | s, a]."""
 
-    states: np.ndarray  # (n_states, n_variables)
-    features: np.ndarray  # (n_states, n_functions)
-    rewards: np.ndarray  # (n_actions, n_states)
-    low: np.ndarray  # (n_actions, n_states, n_functions)
-    high: np.ndarray  # (n_actions, n_states, n_functions)
-    initial: np.ndarray  # (n_states,)
+    states: NDArray[np.int64]  # (n_states, n_variables)
+    features: Floats  # (n_states, n_functions)
+    rewards: Floats  # (n_actions, n_states)
+    low: Floats  # (n_actions, n_states, n_functions)
+    high: Floats  # (n_actions, n_states, n_functions)
+    initial: Floats  # (n_states,)
     horizon: int | None
     discount: float
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
+        """Steps that have weights of their own."""
         return self.horizon or 1
 
-    def means(self, weights):
+    def means(self, weights: str) -> Floats:
         """E[h_j] under the initial distribution or all states alike."""
         if weights == "uniform":
-            return self.features.mean(axis=0)
-        return self.initial @ self.features
+            return np.asarray(self.features.mean(axis=0))
+        return np.asarray(self.initial @ self.features)
 
-    def backup(self, following, view="optimistic"):
+    def backup(self, following: Floats, view: str = "optimistic") -> Floats:
         """sum_j w_j * (the end of j's interval that the view takes), (n_actions, n_states)."""
         one, other = following * self.high, following * self.low
         if view == "point":
-            return ((one + other) / 2).sum(axis=-1)
-        return (np.maximum if view == "optimistic" else np.minimum)(one, other).sum(axis=-1)
+            return np.asarray(((one + other) / 2).sum(axis=-1))
+        taken = np.maximum(one, other) if view == "optimistic" else np.minimum(one, other)
+        return np.asarray(taken.sum(axis=-1))
 
-    def following(self, weights, row):
+    def following(self, weights: Floats, row: int) -> Floats:
         """Weights of the next step: the same if the horizon is infinite, 0 after the last."""
         if self.horizon is None:
-            return weights[row]
-        return weights[row + 1] if row + 1 < len(weights) else np.zeros(weights.shape[1])
+            return np.asarray(weights[row])
+        return (
+            np.asarray(weights[row + 1]) if row + 1 < len(weights) else np.zeros(weights.shape[1])
+        )
 
-    def excess(self, weights, row, view="optimistic"):
+    def excess(self, weights: Floats, row: int, view: str = "optimistic") -> Floats:
         """R + discount * backup - V at one step, (n_actions, n_states)."""
         backup = self.backup(self.following(weights, row), view)
-        return self.rewards + self.discount * backup - self.features @ weights[row]
+        return np.asarray(self.rewards + self.discount * backup - self.features @ weights[row])
 
-    def excesses(self, weights, view="optimistic"):
+    def excesses(self, weights: Floats, view: str = "optimistic") -> Floats:
         """The same at every step, (n_steps, n_actions, n_states)."""
         return np.stack([self.excess(weights, row, view) for row in range(len(weights))])
 
 
-def enumerate_known(model, basis):
+def enumerate_known(model: FactoredMDP, basis: Basis) -> Enumerated:
     """Numbers of a known model, from its transition matrices."""
     flat = enumerate_states(model)
     bound = basis.bind(model.variables)
@@ -77,11 +90,16 @@ def enumerate_known(model, basis):
     )
 
 
-def enumerate_tables(known, rewards, low, high):
+def enumerate_tables(
+    known: Enumerated,
+    rewards: Sequence[Cases[Table]],
+    low: Sequence[Cases[Table]],
+    high: Sequence[Cases[Table]],
+) -> Enumerated:
     """Numbers of an uncertain model, looked up one by one in its tables (Cases of Tables)."""
     n_actions, n_states = known.rewards.shape
 
-    def look_up(cases):
+    def look_up(cases: Cases[Table]) -> Floats:
         return np.array(
             [[cases.at(a).value(state) for state in known.states] for a in range(n_actions)]
         )
@@ -94,7 +112,7 @@ def enumerate_tables(known, rewards, low, high):
     )
 
 
-def joint_optimum(numbers, means, w_norm=None):
+def joint_optimum(numbers: Enumerated, means: Floats, w_norm: float | None = None) -> float | None:
     """min E[V_1] with a row for each step, state, action and choice of ends; None if infeasible.
 
     V_l(s) - discount * sum_j end_j(s, a) w_j >= R(s, a) for every end_j in {lo_j, hi_j}
@@ -125,13 +143,15 @@ def joint_optimum(numbers, means, w_norm=None):
     return _minimum(cost.ravel(), rows, np.concatenate(sides))
 
 
-def stage_optimum(numbers, means, following, view="optimistic"):
+def stage_optimum(
+    numbers: Enumerated, means: Floats, following: Floats, view: str = "optimistic"
+) -> float | None:
     """min E[V_l] subject to V_l(s) >= R(s, a) + discount * backup(s, a), w_{l+1} being given."""
     right = numbers.rewards + numbers.discount * numbers.backup(following, view)
     return _minimum(means, np.tile(numbers.features, (len(right), 1)), right.ravel())
 
 
-def _every_choice_of_ends(numbers):
+def _every_choice_of_ends(numbers: Enumerated) -> tuple[Floats, Floats, Floats]:
     values, ends, rewards = [], [], []
     for action, state in product(*map(range, numbers.rewards.shape)):
         low, high = numbers.low[action, state], numbers.high[action, state]
@@ -145,7 +165,7 @@ def _every_choice_of_ends(numbers):
     return np.array(values), np.array(ends), np.array(rewards)
 
 
-def _minimum(cost, rows, sides):
+def _minimum(cost: Floats, rows: Floats, sides: Floats) -> float | None:
     rows, kept = np.unique(np.column_stack([rows, sides]), axis=0, return_index=True)
     found = linprog(
         cost,
@@ -157,5 +177,6 @@ def _minimum(cost, rows, sides):
     )
     if found.status == 2:
         return None
-    assert found.status == 0, found.message
-    return found.fun
+    if found.fun is None or found.status != 0:
+        raise PlanningError(f"enumerated program: {found.message}")
+    return float(found.fun)

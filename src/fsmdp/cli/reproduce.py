@@ -1,0 +1,77 @@
+"""`fsmdp reproduce`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.screen import working
+
+
+@app.command(
+    name="reproduce",
+    epilog="Examples: [bold]fsmdp reproduce[/bold], [bold]fsmdp reproduce --only oracle[/bold], "
+    "[bold]fsmdp reproduce --full --output reproduction-full[/bold]",
+)
+def reproduce_command(
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this claim; may be given several times.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
+    output: Annotated[str, typer.Option(help="Folder to write into.")] = "reproduction",
+    again: Annotated[
+        bool, typer.Option("--again", help="Run claims again whose results are there already.")
+    ] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's claims one by one, judge them by their numbers, and write a page."""
+    from fsmdp.reproduction.claim import Form
+    from fsmdp.reproduction.reproduce import reproduce
+
+    began = time.perf_counter()
+    with working("reproducing", quiet or as_json) as tell:
+        done = reproduce(
+            output,
+            form=Form.FULL if full else Form.SMALL,
+            only=tuple(only or ()),
+            seed=seed,
+            again=again,
+            progress=lambda number, in_all, text: tell(
+                f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
+                f"{time.perf_counter() - began:.0f} s so far"
+            ),
+        )
+    if as_json:
+        facts = {
+            "page": str(done.page),
+            "claims": [
+                {
+                    "name": one.claim.name,
+                    "verdict": str(one.judgement.verdict),
+                    "reason": one.judgement.reason,
+                    "seconds": one.seconds,
+                }
+                for one in done.findings
+            ],
+            "seconds": time.perf_counter() - began,
+        }
+        print(json.dumps(facts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="The paper, claim by claim", show_lines=True)
+    for heading in ("claim", "verdict", "because"):
+        table.add_column(heading)
+    for one in done.findings:
+        table.add_row(one.claim.title, str(one.judgement.verdict), one.judgement.reason)
+    console = Console(emoji=False, markup=False)
+    console.print(table)
+    print(done.page)

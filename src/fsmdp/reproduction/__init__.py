@@ -1,0 +1,1 @@
+"""The paper, claim by claim: runs, rules that judge them, and a page."""

@@ -1,0 +1,66 @@
+"""A claim of the paper: what is run for it, the rule that judges the numbers, and its chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import polars
+
+from fsmdp.experiments.report.charts import Chart
+
+Tell = Callable[[str], None]
+"""Called with what is being run."""
+
+
+class Form(StrEnum):
+    """How much is run: for tests, for a look, for the documentation."""
+
+    TINY = "tiny"
+    SMALL = "small"
+    FULL = "full"
+
+
+class Verdict(StrEnum):
+    """What the numbers say of a claim."""
+
+    HOLDS = "holds"
+    CORRECTED = "holds with a correction"
+    FAILS = "does not hold as stated"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a run found: tables that depend on its seed alone, and tables with measured times."""
+
+    tables: Mapping[str, polars.DataFrame]
+    timed: Mapping[str, polars.DataFrame] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> polars.DataFrame:
+        return self.tables[name] if name in self.tables else self.timed[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgement:
+    """A verdict with the numbers that led to it."""
+
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """One claim: all texts are ours, all numbers come from the evidence.
+
+    `rule` says in words what `judge` computes.
+    """
+
+    name: str
+    title: str
+    statement: str
+    what_was_run: str
+    rule: str
+    run: Callable[[Form, int, Tell], Evidence]
+    judge: Callable[[Evidence], Judgement]
+    draw: Callable[[Evidence], Chart]

@@ -1,0 +1,1 @@
+"""Notes on the paper, each with the run or the computation that bears it out."""

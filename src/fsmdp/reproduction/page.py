@@ -1,0 +1,117 @@
+"""The page of all claims, as one HTML file and as Markdown for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from fsmdp.experiments.provenance import now, source_commit, versions
+from fsmdp.experiments.report.charts import Chart
+from fsmdp.reproduction.claim import Claim, Form, Judgement, Verdict
+
+MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}
+
+TITLE = "The paper, claim by claim"
+OPENING = (
+    "Deng, Devic and Juba prove what a learner in factored-state problems can do and measure "
+    "nothing. Here every claim is run. A verdict is computed from the numbers of the run by the "
+    "rule printed below it; nobody wrote it by hand."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """A claim with its judgement, figure, and the command that makes both."""
+
+    claim: Claim
+    judgement: Judgement
+    chart: Chart
+    figure: str  # SVG
+    command: str
+    seconds: float
+
+
+def markdown_page(findings: Sequence[Finding], form: Form) -> str:
+    """The page for the documentation; figures lie in a folder for each claim."""
+    lines = [f"# {TITLE}", "", OPENING, "", "| claim | verdict |", "|---|---|"]
+    for one in findings:
+        verdict = one.judgement.verdict
+        lines.append(f"| [{one.claim.title}](#{one.claim.name}) | {MARKS[verdict]} {verdict} |")
+    for one in findings:
+        claim = one.claim
+        lines += [
+            "",
+            f"## {claim.title} {{ #{claim.name} }}",
+            "",
+            claim.statement,
+            "",
+            f"![{one.chart.title}](reproduction/{claim.name}.svg)",
+            "",
+            f"*{one.chart.caption}*",
+            "",
+            f"**{MARKS[one.judgement.verdict]} {str(one.judgement.verdict).capitalize()}:** "
+            f"{one.judgement.reason}.",
+            "",
+            f"*What was run.* {claim.what_was_run}",
+            "",
+            f"*Rule.* {claim.rule}",
+            "",
+            f"*Command.* `{one.command}` ({_duration(one.seconds)})",
+        ]
+    return "\n".join([*lines, "", f"*{_made(form)}*", ""])
+
+
+def html_page(findings: Sequence[Finding], form: Form) -> str:
+    """One file that needs no other."""
+    template = Template((files("fsmdp.reproduction") / "assets" / "page.html").read_text("utf-8"))
+    return template.substitute(
+        title=escape(TITLE),
+        opening=escape(OPENING),
+        rows="\n".join(map(_row, findings)),
+        sections="\n".join(map(_section, findings)),
+        made=escape(_made(form)),
+    )
+
+
+def _row(one: Finding) -> str:
+    return (
+        f'<tr><td><a href="#{one.claim.name}">{escape(one.claim.title)}</a></td>'
+        f"<td>{_badge(one.judgement.verdict)}</td></tr>"
+    )
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="{verdict.name.lower()}">{MARKS[verdict]} {escape(verdict)}</span>'
+
+
+def _section(one: Finding) -> str:
+    claim = one.claim
+    return f"""<section id="{claim.name}">
+<h2>{escape(claim.title)}</h2>
+<p>{escape(claim.statement)}</p>
+<figure>{_inline(one.figure)}<figcaption>{escape(one.chart.caption)}</figcaption></figure>
+<p>{_badge(one.judgement.verdict)} {escape(one.judgement.reason)}.</p>
+<dl>
+<dt>What was run</dt><dd>{escape(claim.what_was_run)}</dd>
+<dt>Rule</dt><dd>{escape(claim.rule)}</dd>
+<dt>Command</dt><dd><code>{escape(one.command)}</code> ({_duration(one.seconds)})</dd>
+</dl>
+</section>"""
+
+
+def _inline(svg: str) -> str:
+    """The drawing itself, without what stands before it in a file of its own."""
+    return svg[svg.index("<svg") :]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _made(form: Form) -> str:
+    commit = source_commit()
+    source = f", commit {commit[:10]}" if commit else ""
+    return f"The {form} form, made by fsmdp {versions()['fsmdp']}{source}, {now()[:10]}."
