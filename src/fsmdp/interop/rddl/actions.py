@@ -59,6 +59,8 @@ def joint_actions(
     A precondition that holds in some states only is refused: which actions a model has does not
     depend on the state.
     """
+    for assignment in _assignments(fluents, min(1, most_nondefault)):
+        _allows(preconditions, fluents, assignment)  # a reason that no limit would mend, first
     count = count_actions(fluents, most_nondefault)
     if count > limit:
         raise TooLargeError(

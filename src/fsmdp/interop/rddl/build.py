@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -125,25 +125,23 @@ def _model(
     kept: Mapping[int, Sequence[int]],
 ) -> FactoredMDP:
     values = _all_values(problem)
-    n_states = frozenset(problem.states)
+    states = frozenset(problem.states)
     actions = [names[position] for position in kept]
     return FactoredMDP(
         variables=[Variable(label, len(values[label])) for label in problem.states],
         latents=[Variable(label, len(values[label])) for label in problem.latents],
         actions=actions,
         conditionals=[
-            Conditional(label, _cases(grouped, names, kept, n_states))
+            Conditional(label, _cases(grouped, names, kept, states))
             for label, grouped in transitions.items()
         ],
         rewards=[
-            _reward(position, grouped, names, kept, n_states)
+            _reward(position, grouped, names, kept, states)
             for position, grouped in enumerate(rewards)
         ],
         horizon=problem.horizon,
         discount=problem.discount,
-        initial={
-            label: values[label].index(problem.initial[label]) for label in problem.states
-        },
+        initial={label: values[label].index(problem.initial[label]) for label in problem.states},
     )
 
 
@@ -160,7 +158,7 @@ def _cases(
             members[grouped.exceptions[action]].append(action)
     default = grouped.default
     if default is None:
-        default = Counter({group: len(found) for group, found in members.items()}).most_common(1)[0][0]
+        default = max(members, key=lambda group: len(members[group]))
     listed = [(group, found) for group, found in members.items() if group != default]
     return [
         *(

@@ -77,12 +77,10 @@ class Folder:
         defaults = {name: self.defaults[name] for name in looked_at}
         if len(assigned) < self.n_actions:
             yield None, substitute(formula, defaults)
-        for pairs, positions in alike.items():
-            yield tuple(positions), substitute(formula, defaults | dict(pairs))
+        for assignment, positions in alike.items():
+            yield tuple(positions), substitute(formula, defaults | dict(assignment))
 
-    def group(
-        self, formula: Expression, item_of: Callable[[Expression], Item]
-    ) -> Grouped[Item]:
+    def group(self, formula: Expression, item_of: Callable[[Expression], Item]) -> Grouped[Item]:
         """The item of each variant; variants with equal items are one group."""
         items: dict[Hashable, int] = {}
         groups: list[Item] = []

@@ -20,6 +20,7 @@ from fsmdp.model.tables import Floats
 
 MOST_ENTRIES = 2**20
 MOST_OUTCOMES = 256
+TRIMMED_AT_ONCE = 2**12  # small tables lose idle axes early, before they make others large
 SUM_TOLERANCE = 1e-5
 RANGE_TOLERANCE = 1e-9
 
@@ -88,6 +89,8 @@ class Evaluator:
         if found is None:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 result = self._evaluate(expression)
+            if isinstance(result, Values) and result.array.size <= TRIMMED_AT_ONCE:
+                result = trim(result)
             # The expression is kept with its result, so that its id is not used again.
             found = self._known[id(expression)] = (expression, result)
         return found[1]
@@ -252,7 +255,8 @@ class Evaluator:
         weights = np.stack(spread, axis=-1)
         sums = weights.sum(axis=-1, keepdims=True)
         tolerance = math.inf if expression.operator == make.UNNORMALISED else SUM_TOLERANCE
-        wrong = ~(np.abs(sums - 1) <= tolerance) | ~(sums > 0) | (weights < 0).any(-1)[..., None]
+        negative = np.any(weights < 0, axis=-1, keepdims=True)
+        wrong = ~(np.abs(sums - 1) <= tolerance) | ~(sums > 0) | negative
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong[..., 0])[0])
             where = ", ".join(

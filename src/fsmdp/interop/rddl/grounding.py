@@ -199,8 +199,10 @@ class Grounder:
             return make.discrete([self.ground(part, binding) for part in listed], name)
         if name in ("Discrete(p)", "UnnormDiscrete(p)") and len(arguments) == 2:
             typed, (body,) = arguments
-            weights = [self.ground(body, inner) for inner in self._extended([typed], binding)]
-            return make.discrete(weights, name.removesuffix("(p)"))
+            inners = self._extended([typed], binding)
+            return make.discrete(
+                [self.ground(body, inner) for inner in inners], name.removesuffix("(p)")
+            )
         if name == "Binomial":
             trials = self.ground(arguments[0], binding)
             if trials.is_constant and 0 <= trials.value <= MOST_TRIALS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import warnings
 from contextlib import redirect_stdout
@@ -43,7 +44,6 @@ def parse(source: Source) -> tuple[Any, tuple[str, ...]]:
 def _parser() -> Any:
     """One parser for all problems: making its tables takes far longer than parsing."""
     try:
-        from ply import yacc
         from pyRDDLGym.core.parser.parser import RDDLParser
     except ImportError as error:
         raise ModelError(
@@ -51,7 +51,7 @@ def _parser() -> Any:
             f"install it with {INSTALL}."
         ) from None
     parser = RDDLParser(lexer=None, verbose=False)
-    parser.build(debug=False, write_tables=False, errorlog=yacc.NullLogger())
+    parser.build(debug=False, write_tables=False, errorlog=logging.Logger("rddl", logging.CRITICAL))
     return parser
 
 

@@ -118,4 +118,5 @@ def _close(name: str, listings: Mapping[str, Listing]) -> list[str]:
 
 def _read(name: str, *files: Path) -> Source:
     texts = [read_file(path, LARGEST_TEXT).decode("utf-8", errors="replace") for path in files]
-    return Source(name, "\n\n".join(texts) + "\n")
+    # Carriage returns are no part of RDDL; pyRDDLGym would warn about each of them.
+    return Source(name, "\n\n".join(texts).replace("\r", "") + "\n")
