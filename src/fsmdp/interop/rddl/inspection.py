@@ -38,8 +38,8 @@ class Report:
     `largest_scope` counts the fluents that one formula looks at under one joint action: as
     written until the model is built, those that matter afterwards. `widths` gives the induced
     width of the planner's network with singles for each way to eliminate it: messages "shared" on
-    a tree of all scopes, on a tree of the "default" scopes only, or a network for each action
-    ("separate", the widest of them). `aliases` are the joint actions that were merged.
+    a tree of all scopes, or a network for each action ("separate", the widest of them).
+    `aliases` are the joint actions that were merged.
     """
 
     name: str
@@ -184,6 +184,5 @@ def network_widths(model: FactoredMDP) -> dict[str, int]:
     network = Network(model.sizes, len(model.actions), factors)
     return {
         "shared": best_order(network.all_scopes, network.sizes).induced_width,
-        "default": best_order(network.default_scopes, network.sizes).induced_width,
         "separate": max(class_order(network, change).induced_width for change in network.changes),
     }

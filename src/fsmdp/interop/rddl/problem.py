@@ -58,7 +58,7 @@ def read_problem(source: Source) -> Problem:
     grounder = Grounder(model)
     log.info("%s: grounding", source.name)
     try:
-        return _ground(model, grounder, source.name, [*notes, *_ignored(model)])
+        return _ground(model, grounder, source.name, notes)
     except UnsupportedError as error:
         raise UnsupportedError(f"{source.name}: {error}") from None
 
@@ -95,18 +95,37 @@ def _refuse_unsupported(model: Any, name: str) -> None:
         )
 
 
-def _ignored(model: Any) -> Iterator[str]:
-    constraints = getattr(model.ast.domain, "constraints", None)
-    if constraints:
-        yield f"{len(constraints)} state-action constraints are ignored, as pyRDDLGym does"
-    if model.invariants:
-        yield (
-            f"{len(model.invariants)} state invariants are not enforced: states that violate them "
-            "are states of the model, though they may never be reached"
+def _constraints(model: Any, grounder: Grounder) -> tuple[list[Expression], list[str]]:
+    """State-action constraints that concern actions alone, and notes on all of them.
+
+    pyRDDLGym ignores them. One on actions alone forbids joint actions, which can be done; one that
+    looks at states says what never happens, and cannot be enforced.
+    """
+    ground = [grounder.ground(node, {}) for node in getattr(model.ast.domain, "constraints", [])]
+    open_ones = [constraint for constraint in ground if not constraint.is_value(True)]
+    actions = {
+        grounder.label(name, arguments)
+        for name in model.action_fluents
+        for arguments in grounder.instances(name)
+    }
+    kept = [constraint for constraint in open_ones if constraint.fluents <= actions]
+    notes = []
+    if kept:
+        notes.append(
+            "state-action constraints forbid some joint actions, which are left out; pyRDDLGym's "
+            "simulator would allow them"
         )
+    if len(open_ones) > len(kept):
+        notes.append("state-action constraints that look at states are ignored, as in pyRDDLGym")
+    if model.invariants:
+        notes.append(
+            "state invariants are not enforced: states that violate them are states of the model, "
+            "though they may never be reached"
+        )
+    return kept, notes
 
 
-def _ground(model: Any, grounder: Grounder, name: str, notes: list[str]) -> Problem:
+def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -> Problem:
     values: dict[str, Values | None] = {}
     formulas: dict[str, Expression] = {}
     initial: dict[str, int] = {}
@@ -120,7 +139,11 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: list[str]) -> Prob
     if not formulas:
         raise UnsupportedError("it has no state fluents.")
     rewards = split_sum(grounder.ground(model.reward, {}))
-    preconditions = [grounder.ground(node, {}) for node in model.preconditions]
+    constraints, more_notes = _constraints(model, grounder)
+    preconditions = [
+        *(grounder.ground(node, {}) for node in model.preconditions),
+        *constraints,
+    ]
     states = tuple(formulas)
     for label, formula in grounder.drawn.items():
         values[label] = _values(grounder, grounder.ranges[label], label)
@@ -138,7 +161,7 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: list[str]) -> Prob
         initial=initial,
         horizon=int(model.horizon),
         discount=float(model.discount),
-        notes=tuple(notes),
+        notes=(*notes, *more_notes),
     )
 
 
