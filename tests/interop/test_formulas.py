@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from tests.interop.rddl_texts import KEEP, load_problem, next_distribution
-from pytest import approx
 
 import fsmdp
 
@@ -20,8 +19,8 @@ def test_names_of_variables_and_actions_are_readable(tmp_path):
 def test_objects_can_be_compared(tmp_path):
     cpfs = "on'(?t) = exists_{?o : thing} [(?o ~= ?t) ^ on(?o)];"
     model = load_problem(tmp_path, cpfs=cpfs, pvariables="")
-    assert next_distribution(model, "on(t1)", (1, 0, 0), "noop") == approx([1, 0])
-    assert next_distribution(model, "on(t2)", (1, 0, 0), "noop") == approx([0, 1])
+    assert next_distribution(model, "on(t1)", (1, 0, 0), "noop") == pytest.approx([1, 0])
+    assert next_distribution(model, "on(t2)", (1, 0, 0), "noop") == pytest.approx([0, 1])
     assert [len(model.parents(p)) for p in range(3)] == [2, 2, 2]
 
 
@@ -39,16 +38,16 @@ def test_parents_are_those_that_matter_under_each_action(tmp_path):
     assert [model.parents(p) for p in range(3)] == [(), (0,), (1,)]
     pressed = model.dynamics.mechanisms[1].cases.at(model.action_index("press(t2)"))
     assert pressed.parents == ()
-    assert next_distribution(model, "on(t2)", (1, 0, 0), "noop") == approx([0.75, 0.25])
+    assert next_distribution(model, "on(t2)", (1, 0, 0), "noop") == pytest.approx([0.75, 0.25])
 
 
 def test_each_occurrence_of_a_distribution_is_its_own_draw(tmp_path):
     cpfs = "on'(?t) = Bernoulli(0.5) ^ Bernoulli(0.5);"
     model = load_problem(tmp_path, cpfs=cpfs, pvariables="")
-    assert next_distribution(model, "on(t1)", (0, 0, 0), "noop") == approx([0.75, 0.25])
+    assert next_distribution(model, "on(t1)", (0, 0, 0), "noop") == pytest.approx([0.75, 0.25])
     cpfs = "on'(?t) = exists_{?o : thing} Bernoulli(0.5);"
     model = load_problem(tmp_path, cpfs=cpfs, pvariables="")
-    assert next_distribution(model, "on(t1)", (0, 0, 0), "noop") == approx([0.125, 0.875])
+    assert next_distribution(model, "on(t1)", (0, 0, 0), "noop") == pytest.approx([0.125, 0.875])
 
 
 def test_an_intermediate_fluent_is_one_draw_for_all_who_look_at_it(tmp_path):
@@ -59,7 +58,7 @@ def test_an_intermediate_fluent_is_one_draw_for_all_who_look_at_it(tmp_path):
     )
     assert [latent.name for latent in model.latents] == ["coin"]
     both = model.marginals(fsmdp.Basis.blocks(model, [("on(t1)", "on(t2)")])).cases[1]
-    assert both.at(0).probabilities == approx(np.diag([0.5, 0.5]))
+    assert both.at(0).probabilities == pytest.approx(np.diag([0.5, 0.5]))
 
 
 def test_an_intermediate_fluent_without_draws_is_no_latent(tmp_path):
@@ -69,7 +68,7 @@ def test_an_intermediate_fluent_without_draws_is_no_latent(tmp_path):
         cpfs="any-on = exists_{?t : thing} on(?t); on'(?t) = KronDelta(any-on);",
     )
     assert not model.latents
-    assert next_distribution(model, "on(t3)", (0, 1, 0), "noop") == approx([0, 1])
+    assert next_distribution(model, "on(t3)", (0, 1, 0), "noop") == pytest.approx([0, 1])
 
 
 def test_next_values_may_look_at_next_values(tmp_path):
@@ -78,7 +77,7 @@ def test_next_values_may_look_at_next_values(tmp_path):
         pvariables="lamp : { state-fluent, bool, default = false };",
         cpfs="on'(?t) = Bernoulli(0.5); lamp' = forall_{?t : thing} on'(?t);",
     )
-    assert next_distribution(model, "lamp", (0, 0, 0, 0), "noop") == approx([0.875, 0.125])
+    assert next_distribution(model, "lamp", (0, 0, 0, 0), "noop") == pytest.approx([0.875, 0.125])
 
 
 ENUM = "thing : object; height : {@low, @middle, @high};"
@@ -94,13 +93,11 @@ def test_values_keyed_by_literals_reach_a_discrete_distribution(tmp_path):
         KEEP + "gauge' = Discrete(height, @high : WEIGHT(@high), @low : WEIGHT(@low), "
         "@middle : WEIGHT(@middle));"
     )
-    model = load_problem(
-        tmp_path, types=ENUM, pvariables=LEVELS, cpfs=cpfs, constants=WEIGHTS
-    )
+    model = load_problem(tmp_path, types=ENUM, pvariables=LEVELS, cpfs=cpfs, constants=WEIGHTS)
     assert model.sizes == (3, 2, 2, 2) or model.sizes == (2, 2, 2, 3)
     at = [variable.name for variable in model.variables].index("gauge")
     assert model.initial[at] == 1
-    assert next_distribution(model, "gauge", (0, 0, 0, 0), "noop") == approx([0.2, 0.3, 0.5])
+    assert next_distribution(model, "gauge", (0, 0, 0, 0), "noop") == pytest.approx([0.2, 0.3, 0.5])
 
 
 def test_a_switch_chooses_by_value(tmp_path):
@@ -130,7 +127,7 @@ def test_a_fluent_may_stand_in_the_argument_of_another(tmp_path):
     for value, expected in ((0, 0.2), (1, 0.3), (2, 0.5)):
         state = [0, 0, 0, 0]
         state[at] = value
-        assert model.mean_reward(state, "noop") == approx(expected)
+        assert model.mean_reward(state, "noop") == pytest.approx(expected)
 
 
 def test_an_action_may_take_values_of_a_type(tmp_path):
@@ -138,7 +135,7 @@ def test_an_action_may_take_values_of_a_type(tmp_path):
     cpfs = KEEP + "gauge' = turn;"
     model = load_problem(tmp_path, types=ENUM, pvariables=pvariables, cpfs=cpfs)
     assert {"turn=middle", "turn=high", "noop"} <= set(model.actions)
-    assert next_distribution(model, "gauge", (0, 0, 0, 0), "turn=high") == approx([0, 0, 1])
+    assert next_distribution(model, "gauge", (0, 0, 0, 0), "turn=high") == pytest.approx([0, 0, 1])
 
 
 def test_integers_take_the_values_they_can_reach(tmp_path):
@@ -153,8 +150,8 @@ def test_integers_take_the_values_they_can_reach(tmp_path):
     state = [0, 0, 0, 0]
     state[at] = 3
     assert model.mean_reward(state, "noop") == 3
-    assert next_distribution(model, "stock", state, "noop") == approx([0, 0, 0, 0.5, 0.5])
-    assert next_distribution(model, "stock", state, "press(t1)") == approx([0, 0, 1, 0, 0])
+    assert next_distribution(model, "stock", state, "noop") == pytest.approx([0, 0, 0, 0.5, 0.5])
+    assert next_distribution(model, "stock", state, "press(t1)") == pytest.approx([0, 0, 1, 0, 0])
 
 
 def test_rewards_split_into_local_terms_that_sum_to_the_whole(tmp_path):
@@ -163,19 +160,21 @@ def test_rewards_split_into_local_terms_that_sum_to_the_whole(tmp_path):
         "[sum_{?t : thing} (press(?t) * 0.25)]"
     ).replace("on(t1) ^ on(t2)", "forall_{?t : thing} on(?t)")
     model = load_problem(tmp_path, cpfs=KEEP, pvariables="", reward=reward)
-    assert sorted(len(means.groups[0].scope) for means in model.reward_means) == [0] * 4 + [1] * 3 + [3]
+    assert sorted(len(means.groups[0].scope) for means in model.reward_means) == [0] * 4 + [
+        1
+    ] * 3 + [3]
     for state in np.ndindex(2, 2, 2):
         whole = -2 * sum(state) - 3 * all(state) + 0.5
-        assert model.mean_reward(state, "noop") == approx(whole)
-        assert model.mean_reward(state, "press(t2)") == approx(whole - 0.25)
+        assert model.mean_reward(state, "noop") == pytest.approx(whole)
+        assert model.mean_reward(state, "press(t2)") == pytest.approx(whole - 0.25)
 
 
 def test_joint_actions_that_do_the_same_are_one_with_aliases(tmp_path):
-    files = dict(
-        cpfs="on'(?t) = on(?t) | (press(?t) ^ WORKS(?t));",
-        pvariables="WORKS(thing) : { non-fluent, bool, default = false };",
-        constants="WORKS(t2);",
-    )
+    files = {
+        "cpfs": "on'(?t) = on(?t) | (press(?t) ^ WORKS(?t));",
+        "pvariables": "WORKS(thing) : { non-fluent, bool, default = false };",
+        "constants": "WORKS(t2);",
+    }
     model = load_problem(tmp_path, **files)
     assert model.actions == ("noop", "press(t2)")
     found = fsmdp.rddl.report(tmp_path / "domain.rddl", tmp_path / "instance.rddl", cache=False)
@@ -222,5 +221,5 @@ def test_probabilities_outside_their_range_are_mended_and_said_so(tmp_path):
     cpfs = "on'(?t) = Bernoulli(sum_{?o : thing} (0.4 * on(?o)));"
     with pytest.warns(fsmdp.rddl.RDDLWarning, match="put back"):
         model = load_problem(tmp_path, cpfs=cpfs, pvariables="")
-    assert next_distribution(model, "on(t1)", (1, 1, 1), "noop") == approx([0, 1])
-    assert next_distribution(model, "on(t1)", (1, 1, 0), "noop") == approx([0.2, 0.8])
+    assert next_distribution(model, "on(t1)", (1, 1, 1), "noop") == pytest.approx([0, 1])
+    assert next_distribution(model, "on(t1)", (1, 1, 0), "noop") == pytest.approx([0.2, 0.8])

@@ -13,24 +13,28 @@ def read_model(text: str) -> Any:
     from fsmdp.model.files import load
 
     if text.startswith("rddl:"):
-        from fsmdp.interop.rddl.load import load as load_rddl
+        from fsmdp.interop.rddl.loading import load as load_rddl
 
-        return load_rddl(*read_rddl_name(text))
+        domain, instance, join = read_rddl_name(text)
+        return load_rddl(domain, instance, join=join)
     if text.endswith(".json") or Path(text).is_file():
         return load(text)
     return build_domain(text)
 
 
-def read_rddl_name(text: str) -> tuple[str, str]:
-    """Domain and instance from `rddl:DOMAIN:INSTANCE`; either may be the path of a file."""
+def read_rddl_name(text: str) -> tuple[str, str, bool]:
+    """Domain, instance and whether to join exclusive fluents, from `rddl:DOMAIN:INSTANCE[:join]`.
+
+    Domain and instance may be the paths of two files.
+    """
     from fsmdp.errors import ModelError
 
     parts = text.removeprefix("rddl:").split(":")
-    if len(parts) == 2 and all(parts):
-        return parts[0], parts[1]
+    if all(parts) and (len(parts) == 2 or (len(parts) == 3 and parts[2] == "join")):
+        return parts[0], parts[1], len(parts) == 3
     raise ModelError(
-        f"{text!r}: expected rddl:DOMAIN:INSTANCE, names in rddlrepository or paths of two files, "
-        "such as rddl:SysAdmin_MDP_ippc2011:1."
+        f"{text!r}: expected rddl:DOMAIN:INSTANCE or rddl:DOMAIN:INSTANCE:join, with names in "
+        "rddlrepository or paths of two files, such as rddl:SysAdmin_MDP_ippc2011:1."
     )
 
 

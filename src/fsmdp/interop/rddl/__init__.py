@@ -3,7 +3,7 @@
 from fsmdp.interop.rddl.cross_check import CrossCheck, cross_check
 from fsmdp.interop.rddl.errors import RDDLWarning, TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.inspection import Report, report
-from fsmdp.interop.rddl.load import load
+from fsmdp.interop.rddl.loading import load
 from fsmdp.interop.rddl.survey import Survey, survey
 
 __all__ = [

@@ -8,7 +8,7 @@ from itertools import combinations
 from itertools import product as tuples
 
 from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
-from fsmdp.interop.rddl.expressions import Expression, conjunction, substitute
+from fsmdp.interop.rddl.expressions import Expression, conjunction, constant, substitute
 from fsmdp.model.checks import show_count
 
 MOST_ACTIONS = 20_000
@@ -91,7 +91,8 @@ def _allows(
 ) -> bool:
     if not preconditions:
         return True
-    values = {fluent.name: fluent.default for fluent in fluents} | dict(assignment)
+    chosen = {fluent.name: fluent.default for fluent in fluents} | dict(assignment)
+    values = {name: constant(value) for name, value in chosen.items()}
     left = conjunction(substitute(condition, values) for condition in preconditions)
     if left.is_constant:
         return bool(left.value)

@@ -11,7 +11,8 @@ from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
 from fsmdp.interop.rddl.compiling import Compiler, Folder, Grouped, Local
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
 from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
-from fsmdp.interop.rddl.problem import Problem, read_problem
+from fsmdp.interop.rddl.exclusive import join_exclusive
+from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
 from fsmdp.interop.rddl.ranges import with_reachable_values
 from fsmdp.interop.rddl.sources import Source
 from fsmdp.model.cases import ANY, Case
@@ -42,20 +43,26 @@ class Imported:
 
 
 def import_source(
-    source: Source, most_actions: int = MOST_ACTIONS, most_entries: int = MOST_ENTRIES
+    source: Source,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    join: bool = False,
 ) -> Imported:
     """Read a problem and build its model."""
     problem = read_problem(source)
     try:
-        return build(problem, most_actions, most_entries)
+        return build(problem, most_actions, most_entries, join)
     except (UnsupportedError, TooLargeError) as error:
         raise type(error)(f"{source.name}: {error}") from None
 
 
 def build(
-    problem: Problem, most_actions: int = MOST_ACTIONS, most_entries: int = MOST_ENTRIES
+    problem: Problem,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    join: bool = False,
 ) -> Imported:
-    """The model of a ground problem.
+    """The model of a ground problem, with exclusive fluents joined if asked for.
 
     Cost: for each formula, the joint actions it can tell apart times its table.
     """
@@ -63,6 +70,8 @@ def build(
         problem.actions, problem.most_nondefault, problem.preconditions, most_actions
     )
     folder = Folder(problem.actions, tuple(actions.values()))
+    if join:
+        problem = join_exclusive(problem, folder, most_entries)
     problem = with_reachable_values(problem, folder, most_entries)
     evaluator = Evaluator(_all_values(problem), rank_of(problem), most_entries)
     compiler = Compiler(evaluator, folder)
@@ -89,12 +98,6 @@ def build(
         len(names),
         tuple(notes),
     )
-
-
-def rank_of(problem: Problem) -> dict[str, int]:
-    """The order of axes: current values, then what is drawn in the same step."""
-    drawn = (*problem.latents, *(f"{label}'" for label in problem.states))
-    return {name: position for position, name in enumerate((*problem.states, *drawn))}
 
 
 def _all_values(problem: Problem) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,7 @@ import numpy as np
 from fsmdp.interop.rddl.actions import ActionFluent, Assignment
 from fsmdp.interop.rddl.distributions import Evaluator, Law, Values, trim, trim_law
 from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
-from fsmdp.interop.rddl.expressions import Expression, substitute
+from fsmdp.interop.rddl.expressions import Expression, constant, substitute
 from fsmdp.model.tables import Floats
 
 log = logging.getLogger("fsmdp")
@@ -74,11 +74,12 @@ class Folder:
         alike: dict[Assignment, list[int]] = defaultdict(list)
         for position, pairs in assigned.items():
             alike[tuple(pairs)].append(position)
-        defaults = {name: self.defaults[name] for name in looked_at}
+        defaults = {name: constant(self.defaults[name]) for name in looked_at}
         if len(assigned) < self.n_actions:
             yield None, substitute(formula, defaults)
         for assignment, positions in alike.items():
-            yield tuple(positions), substitute(formula, defaults | dict(assignment))
+            changed = {name: constant(value) for name, value in assignment}
+            yield tuple(positions), substitute(formula, defaults | changed)
 
     def group(self, formula: Expression, item_of: Callable[[Expression], Item]) -> Grouped[Item]:
         """The item of each variant; variants with equal items are one group."""
@@ -136,6 +137,19 @@ class Compiler:
             return self.folder.group(formula, table)
         except (UnsupportedError, TooLargeError) as error:
             raise type(error)(f"{where}: {error}") from None
+
+
+def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[int]:
+    """The values that a formula takes in some state under some joint action."""
+    found: set[int] = set()
+    for _, variant in folder.variants(formula):
+        law = evaluator.law(variant)
+        found |= {
+            int(outcome)
+            for at, outcome in enumerate(law.outcomes)
+            if law.probabilities[..., at].any()
+        }
+    return found
 
 
 def _local_law(law: Law, position: Mapping[float, int], label: str, size: int) -> Local:

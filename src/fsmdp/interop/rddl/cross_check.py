@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.interop.rddl.actions import joint_actions
-from fsmdp.interop.rddl.load import load_source
+from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import read_problem
 from fsmdp.interop.rddl.simulator import Walker
 from fsmdp.interop.rddl.sources import find_source

@@ -278,8 +278,8 @@ _BUILDERS: Mapping[str, Callable[[Sequence[Expression]], Expression]] = {
 }
 
 
-def substitute(expression: Expression, values: Mapping[str, Number]) -> Expression:
-    """The expression with some fluents replaced by numbers, folded again.
+def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with some fluents replaced by others or by numbers, folded again.
 
     Cost: the nodes above a replaced fluent, each once.
     """
@@ -296,7 +296,7 @@ def substitute(expression: Expression, values: Mapping[str, Number]) -> Expressi
 
     def rebuild(node: Expression) -> Expression:
         if node.operator == FLUENT:
-            return constant(values[node.name])
+            return values[node.name]
         if node.operator == "if":
             condition = visit(node.arguments[0])
             if condition.is_constant:

@@ -17,7 +17,7 @@ from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_action
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.compiling import Folder
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
-from fsmdp.interop.rddl.load import load_source
+from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import Problem, read_problem
 from fsmdp.interop.rddl.sources import find_source
 from fsmdp.model.basis import Basis
@@ -113,7 +113,7 @@ def report(
         problem = read_problem(source)
         found = _counts(found, problem)
         found = _with_largest_scope(found, problem, most_actions)
-        imported = load_source(source, most_actions, most_entries, cache)
+        imported = load_source(source, most_actions, most_entries, cache=cache)
         found = _of_model(found, imported)
     except SizeError as error:
         found = replace(found, status=TOO_LARGE, reason=_reason(error, source.name))

@@ -50,6 +50,12 @@ class Problem:
         return replace(self, values=values)
 
 
+def rank_of(problem: Problem) -> dict[str, int]:
+    """The order of axes: current values, then what is drawn in the same step."""
+    drawn = (*problem.latents, *(f"{label}'" for label in problem.states))
+    return {name: position for position, name in enumerate((*problem.states, *drawn))}
+
+
 def read_problem(source: Source) -> Problem:
     """Parse and ground a problem; an UnsupportedError says what a factored MDP cannot express."""
     log.info("%s: parsing", source.name)

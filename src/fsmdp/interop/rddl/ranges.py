@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from fsmdp.interop.rddl.compiling import Folder
+from fsmdp.interop.rddl.compiling import Folder, outcomes
 from fsmdp.interop.rddl.distributions import Evaluator
 from fsmdp.interop.rddl.errors import TooLargeError
 from fsmdp.interop.rddl.problem import Problem
@@ -50,14 +50,7 @@ def _extended(problem: Problem, label: str, folder: Folder, most_entries: int) -
     ranges = known | {f"{name}'": known[name] for name in problem.states}
     rank = {name: position for position, name in enumerate(ranges)}
     evaluator = Evaluator(ranges, rank, most_entries)
-    found = set(problem.values[label] or ())
-    for _, variant in folder.variants(problem.formulas[label]):
-        law = evaluator.law(variant)
-        found |= {
-            int(outcome)
-            for at, outcome in enumerate(law.outcomes)
-            if law.probabilities[..., at].any()
-        }
+    found = set(problem.values[label] or ()) | outcomes(problem.formulas[label], folder, evaluator)
     if len(found) > MOST_VALUES:
         raise TooLargeError(
             f"the integer {label} takes more than {MOST_VALUES} values within the horizon of "

@@ -24,6 +24,7 @@ def load(
     domain: PathLike,
     instance: PathLike | int,
     *,
+    join: bool = False,
     most_actions: int = MOST_ACTIONS,
     most_entries: int = MOST_ENTRIES,
     cache: bool = True,
@@ -33,12 +34,18 @@ def load(
     `domain` and `instance` are names in rddlrepository (`"SysAdmin_MDP_ippc2011"`, `1`), or the
     paths of two files. Variables are the ground state fluents (`running(c1)`), actions the joint
     actions (`reboot(c1)`, `noop`), actions that do the same being one. Booleans are 0 and 1;
-    objects count from 0 in the order of their type. What is left out is told in a RDDLWarning;
-    what cannot be expressed is refused, and so are more than `most_actions` joint actions or a
-    table of more than `most_entries` numbers. Models are kept in the user's cache folder, by the
-    text they came from, unless `cache` is false.
+    objects count from 0 in the order of their type.
+
+    With `join`, booleans of which provably at most one is true at a time, such as `robot-at(x,y)`,
+    become one variable, `robot-at`. The states that are then left out cannot be reached, and plans
+    are far better without them.
+
+    What is left out of a problem is told in a RDDLWarning; what cannot be expressed is refused,
+    and so are more than `most_actions` joint actions or a table of more than `most_entries`
+    numbers. Models are kept in the user's cache folder, by the text they came from, unless
+    `cache` is false.
     """
-    imported = load_source(find_source(domain, instance), most_actions, most_entries, cache)
+    imported = load_source(find_source(domain, instance), most_actions, most_entries, join, cache)
     for note in imported.notes:
         warnings.warn(f"{imported.name}: {note}", RDDLWarning, stacklevel=2)
     return imported.model
@@ -48,6 +55,7 @@ def load_source(
     source: Source,
     most_actions: int = MOST_ACTIONS,
     most_entries: int = MOST_ENTRIES,
+    join: bool = False,
     cache: bool = True,
 ) -> Imported:
     """A model with what was found on the way, from the cache if it is there."""
@@ -56,10 +64,10 @@ def load_source(
         as_whole(most_entries, "most_entries", 1),
     )
     if not cache:
-        return import_source(source, *limits)
-    path = cache_path(source.digest, limits)
+        return import_source(source, *limits, join)
+    path = cache_path(source.digest, (*limits, int(join)))
     found = recall(path, source.name)
     if found is None:
-        found = import_source(source, *limits)
+        found = import_source(source, *limits, join)
         store(found, path)
     return found
