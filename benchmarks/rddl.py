@@ -153,8 +153,8 @@ def plans():
         f"`time_limit={SECONDS:.0f}`, the policy rolled out for 1,000 episodes (mean ± standard",
         "error). No policy earns more than the certified bound. *gap* is the difference as a share",
         "of the bound's size; *left* is its share of what lies between the bound and the better of",
-        "doing nothing and acting at random, the fairer figure where the bound is near zero. *join*",
-        "means `fsmdp.rddl.load(..., join=True)`. Seconds are those of one machine.",
+        "doing nothing and acting at random, the fairer figure where the bound is near zero.",
+        "*join* means `fsmdp.rddl.load(..., join=True)`. Seconds are those of one machine.",
         "",
         "| problem | join | basis | functions | width | bound | policy | gap | left | noop "
         "| random | seconds |",
