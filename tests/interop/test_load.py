@@ -96,11 +96,14 @@ def test_the_cache_goes_by_content_and_by_limits(tmp_path):
 
 
 def test_a_damaged_cache_is_written_anew(tmp_path):
-    files = write_problem(tmp_path, cpfs=KEEP, pvariables="")
+    files = write_problem(
+        tmp_path, cpfs=KEEP, pvariables="", reward="sum_{?t : thing} (0.5 * on(?t))"
+    )
     first = fsmdp.rddl.load(*files)
     (path,) = cache_folder().iterdir()
     content = path.read_bytes()
-    for damaged in (b"", b"junk", content[:-8], content[:-1] + b"x"):
+    nearly = content[:-8] + b"\x01" + content[-7:]  # the last reward, wrong in its last digit
+    for damaged in (b"", b"junk", content[:-8], nearly):
         path.write_bytes(damaged)
         assert_same_model(first, fsmdp.rddl.load(*files))
         assert path.read_bytes() == content
@@ -112,6 +115,15 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(occupied))
     assert load_problem(tmp_path, cpfs=KEEP, pvariables="").horizon == 5
     assert fsmdp.rddl.load(tmp_path / "domain.rddl", tmp_path / "instance.rddl").horizon == 5
+
+
+def test_pyrddlgym_is_imported_only_when_a_problem_is_read():
+    code = (
+        "import sys, fsmdp; fsmdp.rddl.load; fsmdp.rddl.survey; "
+        "print([name for name in ('pyRDDLGym', 'rddlrepository', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_loading_says_what_it_is_doing(tmp_path, caplog):

@@ -1,5 +1,6 @@
 """RDDL problems as factored-state MDPs."""
 
+from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.interop.rddl.cross_check import CrossCheck, cross_check
 from fsmdp.interop.rddl.errors import RDDLWarning, TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.inspection import Report, report
@@ -15,6 +16,7 @@ __all__ = [
     "UnsupportedError",
     "cross_check",
     "load",
+    "object_basis",
     "report",
     "survey",
 ]

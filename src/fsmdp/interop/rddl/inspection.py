@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from fsmdp.elimination import Network
-from fsmdp.elimination.order import best_order
-from fsmdp.elimination.separate import class_order
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
 from fsmdp.interop.rddl.build import Imported
@@ -175,6 +172,10 @@ def network_widths(model: FactoredMDP) -> dict[str, int]:
 
     Cost: an elimination order for each class of actions.
     """
+    from fsmdp.elimination import Network
+    from fsmdp.elimination.order import best_order
+    from fsmdp.elimination.separate import class_order
+
     structure = model.structure(Basis.singles(model))
     factors = (
         *(Cases((scope,)) for scope in structure.basis.scopes),
