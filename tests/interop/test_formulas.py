@@ -223,3 +223,61 @@ def test_probabilities_outside_their_range_are_mended_and_said_so(tmp_path):
         model = load_problem(tmp_path, cpfs=cpfs, pvariables="")
     assert next_distribution(model, "on(t1)", (1, 1, 1), "noop") == pytest.approx([0, 1])
     assert next_distribution(model, "on(t1)", (1, 1, 0), "noop") == pytest.approx([0.2, 0.8])
+
+
+REWARDS = {
+    "(forall_{?t : thing} on(?t)) <=> (exists_{?t : thing} on(?t))": lambda s: all(s) == any(s),
+    "avg_{?t : thing} on(?t)": lambda s: sum(s) / 3,
+    "argmax_{?t : thing} on(?t)": lambda s: s.index(max(s)),
+    "argmin_{?t : thing} on(?t)": lambda s: s.index(min(s)),
+    "max_{?t : thing} [on(?t) * 2]": lambda s: 2 * max(s),
+    "min_{?t : thing} [on(?t) + 1]": lambda s: 1 + min(s),
+    "prod_{?t : thing} [1 + on(?t)]": lambda s: 2 ** sum(s),
+    "6 / (1 + sum_{?t : thing} on(?t))": lambda s: 6 / (1 + sum(s)),
+    "pow[2, sum_{?t : thing} on(?t)] - 7 / 2": lambda s: 2 ** sum(s) - 3.5,
+    "mod[sum_{?t : thing} on(?t), 2]": lambda s: sum(s) % 2,
+    "div[sum_{?t : thing} on(?t), 2]": lambda s: sum(s) // 2,
+    "abs[-(sum_{?t : thing} on(?t))]": lambda s: sum(s),
+    "sqrt[sum_{?t : thing} on(?t)]": lambda s: sum(s) ** 0.5,
+    "if ((sum_{?t : thing} on(?t)) >= 2) then 5 else -(1 + UNUSED)": (
+        lambda s: 5 if sum(s) >= 2 else -2
+    ),
+    "(exists_{?t : thing} on(?t)) => (forall_{?t : thing} on(?t))": lambda s: not any(s) or all(s),
+    "[sum_{?t : thing} on(?t)] ~= 2": lambda s: sum(s) != 2,
+}
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_a_reward_formula_means_what_it_says_in_every_state(reward, tmp_path):
+    model = load_problem(tmp_path, cpfs=KEEP, pvariables="", reward=reward)
+    for state in np.ndindex(2, 2, 2):
+        expected = float(REWARDS[reward](state))
+        assert model.mean_reward(state, "noop") == pytest.approx(expected, abs=1e-12)
+
+
+DRAWS = {
+    "KronDelta(@high)": [0, 0, 1],
+    "Discrete_{?h : height} (WEIGHT(?h))": [0.2, 0.3, 0.5],
+    "UnnormDiscrete(height, @low : 1, @middle : 2, @high : 1)": [0.25, 0.5, 0.25],
+    "if (Bernoulli(0.5)) then gauge else Discrete_{?h : height} (WEIGHT(?h))": [0.1, 0.65, 0.25],
+    "if (Bernoulli(Bernoulli(0.5) * 0.5)) then @low else @high": [0.25, 0, 0.75],
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_a_draw_has_its_distribution(draw, tmp_path):
+    model = load_problem(
+        tmp_path, types=ENUM, pvariables=LEVELS, cpfs=KEEP + f"gauge' = {draw};", constants=WEIGHTS
+    )
+    state = [0, 0, 0, 0]
+    state[[variable.name for variable in model.variables].index("gauge")] = 1
+    assert next_distribution(model, "gauge", state, "noop") == pytest.approx(DRAWS[draw])
+
+
+def test_a_binomial_is_the_number_of_successes(tmp_path):
+    pvariables = "stock : { state-fluent, int, default = 0 };"
+    model = load_problem(tmp_path, pvariables=pvariables, cpfs=KEEP + "stock' = Binomial(3, 0.5);")
+    state = (0,) * 4
+    assert next_distribution(model, "stock", state, "noop") == pytest.approx(
+        [0.125, 0.375, 0.375, 0.125]
+    )

@@ -147,5 +147,7 @@ def test_loading_prints_nothing_and_leaves_no_files(tmp_path):
 
 def test_a_name_on_the_command_line_loads_a_problem(sysadmin):
     assert_same_model(read_model("rddl:SysAdmin_MDP_ippc2011:1"), sysadmin)
-    with pytest.raises(fsmdp.ModelError, match="expected rddl:DOMAIN:INSTANCE"):
-        read_model("rddl:SysAdmin_MDP_ippc2011")
+    assert read_model("rddl:Navigation_MDP_ippc2011:1:join").n_states == 13
+    for text in ("rddl:SysAdmin_MDP_ippc2011", "rddl::1", "rddl:Navigation_MDP_ippc2011:1:jon"):
+        with pytest.raises(fsmdp.ModelError, match="expected rddl:DOMAIN:INSTANCE"):
+            read_model(text)
