@@ -6,6 +6,7 @@ from .errors import PlanningError as PlanningError
 from .errors import PolicyError as PolicyError
 from .errors import SizeError as SizeError
 from .errors import WidthError as WidthError
+from .interop import rddl as rddl
 from .learning.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.baselines.fixed import RandomLearner as RandomLearner
 from .learning.baselines.lsvi import LSVIUCB as LSVIUCB

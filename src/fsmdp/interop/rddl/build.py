@@ -1,0 +1,196 @@
+"""A ground problem to a FactoredMDP, with actions that do the same made one."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
+from fsmdp.interop.rddl.compiling import Compiler, Folder, Grouped, Local
+from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
+from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
+from fsmdp.interop.rddl.exclusive import join_exclusive
+from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
+from fsmdp.interop.rddl.ranges import with_reachable_values
+from fsmdp.interop.rddl.sources import Source
+from fsmdp.model.cases import ANY, Case
+from fsmdp.model.conditionals import Conditional
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.rewards import Reward
+from fsmdp.model.variables import Variable
+
+log = logging.getLogger("fsmdp")
+
+REPORT_EVERY = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imported:
+    """A model, what its variables' values stand for, and what was merged or left out.
+
+    `values` gives, for each variable and latent, the number or the position of an object that
+    each of its values stands for; `aliases` the joint actions that each action stands for.
+    """
+
+    name: str
+    model: FactoredMDP
+    values: Mapping[str, tuple[int, ...]]
+    aliases: Mapping[str, tuple[str, ...]]
+    joint_actions: int
+    notes: tuple[str, ...]
+
+
+def import_source(
+    source: Source,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    join: bool = False,
+) -> Imported:
+    """Read a problem and build its model."""
+    problem = read_problem(source)
+    try:
+        return build(problem, most_actions, most_entries, join)
+    except (UnsupportedError, TooLargeError) as error:
+        raise type(error)(f"{source.name}: {error}") from None
+
+
+def build(
+    problem: Problem,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    join: bool = False,
+) -> Imported:
+    """The model of a ground problem, with exclusive fluents joined if asked for.
+
+    Cost: for each formula, the joint actions it can tell apart times its table.
+    """
+    actions = joint_actions(
+        problem.actions, problem.most_nondefault, problem.preconditions, most_actions
+    )
+    folder = Folder(problem.actions, tuple(actions.values()))
+    if join:
+        problem = join_exclusive(problem, folder, most_entries)
+    problem = with_reachable_values(problem, folder, most_entries)
+    evaluator = Evaluator(_all_values(problem), rank_of(problem), most_entries)
+    compiler = Compiler(evaluator, folder)
+    transitions: dict[str, Grouped[Local]] = {}
+    for position, (label, formula) in enumerate(problem.formulas.items()):
+        if position % REPORT_EVERY == 0:
+            log.info("%s: table %d of %d", problem.name, position + 1, len(problem.formulas))
+        transitions[label] = compiler.transition(label, formula)
+    rewards = [compiler.reward(at, formula) for at, formula in enumerate(problem.rewards)]
+    names = list(actions)
+    kept = _distinct_actions([*transitions.values(), *rewards], len(names))
+    notes = list(problem.notes)
+    if evaluator.clipped:
+        notes.append(
+            f"{evaluator.clipped} probabilities outside [0, 1] are put back to 0 or 1; "
+            "the simulator stops in such states"
+        )
+    log.info("%s: building the model", problem.name)
+    return Imported(
+        problem.name,
+        _model(problem, transitions, rewards, names, kept),
+        _all_values(problem),
+        {names[one]: tuple(names[other] for other in others) for one, others in kept.items()},
+        len(names),
+        tuple(notes),
+    )
+
+
+def _all_values(problem: Problem) -> dict[str, tuple[int, ...]]:
+    known = {label: values for label, values in problem.values.items() if values is not None}
+    return known | {f"{label}'": known[label] for label in problem.states}
+
+
+def _distinct_actions(parts: Sequence[Grouped[Local]], n_actions: int) -> dict[int, list[int]]:
+    """Actions with the same table everywhere, under the first of them.
+
+    Cost: the exceptions of all parts.
+    """
+    changes: list[list[tuple[int, int]]] = [[] for _ in range(n_actions)]
+    for position, part in enumerate(parts):
+        for action, group in part.exceptions.items():
+            changes[action].append((position, group))
+    alike: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
+    for action, changed in enumerate(changes):
+        alike[tuple(changed)].append(action)
+    return {members[0]: members[1:] for members in alike.values()}
+
+
+def _model(
+    problem: Problem,
+    transitions: Mapping[str, Grouped[Local]],
+    rewards: Sequence[Grouped[Local]],
+    names: Sequence[str],
+    kept: Mapping[int, Sequence[int]],
+) -> FactoredMDP:
+    values = _all_values(problem)
+    states = frozenset(problem.states)
+    actions = [names[position] for position in kept]
+    return FactoredMDP(
+        variables=[Variable(label, len(values[label])) for label in problem.states],
+        latents=[Variable(label, len(values[label])) for label in problem.latents],
+        actions=actions,
+        conditionals=[
+            Conditional(label, _cases(grouped, names, kept, states))
+            for label, grouped in transitions.items()
+        ],
+        rewards=[
+            _reward(position, grouped, names, kept, states)
+            for position, grouped in enumerate(rewards)
+        ],
+        horizon=problem.horizon,
+        discount=problem.discount,
+        initial={label: values[label].index(problem.initial[label]) for label in problem.states},
+    )
+
+
+def _cases(
+    grouped: Grouped[Local],
+    names: Sequence[str],
+    kept: Mapping[int, Sequence[int]],
+    states: frozenset[str],
+) -> list[Case]:
+    """A case for each group of actions; the largest is for ANY action that no other names."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for action in kept:
+        if action in grouped.exceptions:
+            members[grouped.exceptions[action]].append(action)
+    default = grouped.default
+    if default is None:
+        default = max(members, key=lambda group: len(members[group]))
+    listed = [(group, found) for group, found in members.items() if group != default]
+    return [
+        *(
+            _case([names[action] for action in found], grouped.groups[group], states)
+            for group, found in listed
+        ),
+        _case(None, grouped.groups[default], states),
+    ]
+
+
+def _case(actions: list[str] | None, local: Local, states: frozenset[str]) -> Case:
+    parents = [name for name in local.scope if name in states]
+    drawn = [name.removesuffix("'") for name in local.scope if name not in states]
+    return Case(ANY if actions is None else actions, parents, local.table, drawn)
+
+
+def _reward(
+    position: int,
+    grouped: Grouped[Local],
+    names: Sequence[str],
+    kept: Mapping[int, Sequence[int]],
+    states: frozenset[str],
+) -> Reward:
+    cases = _cases(grouped, names, kept, states)
+    looked_at = dict.fromkeys(name for local in grouped.groups for name in local.scope)
+    shown = " ".join(list(looked_at)[:2]) + (" ..." if len(looked_at) > 2 else "")
+    return Reward(
+        f"r{position + 1} {shown}".strip(),
+        cases,
+        low=min(float(case.table.min()) for case in cases),
+        high=max(float(case.table.max()) for case in cases),
+    )

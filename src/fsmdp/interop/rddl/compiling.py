@@ -1,0 +1,164 @@
+"""Tables of every formula by joint action, computed once for actions that a formula cannot tell.
+
+A formula looks at few action fluents. Restricted to those, most joint actions are the same, so
+that a problem with thousands of joint actions needs a handful of tables for each formula.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fsmdp.interop.rddl.actions import ActionFluent, Assignment
+from fsmdp.interop.rddl.distributions import Evaluator, Law, Values, trim, trim_law
+from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
+from fsmdp.interop.rddl.expressions import Expression, constant, substitute
+from fsmdp.model.tables import Floats
+
+log = logging.getLogger("fsmdp")
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """A table and the fluents of its axes; a distribution has one axis more."""
+
+    scope: tuple[str, ...]
+    table: Floats
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for tables that are equal."""
+        return self.scope, self.table.shape, np.ascontiguousarray(self.table).tobytes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped(Generic[Item]):
+    """An item for each joint action: that of `default`, or that of an exceptional group."""
+
+    groups: tuple[Item, ...]
+    default: int | None
+    exceptions: Mapping[int, int]  # joint action to group
+
+
+class Folder:
+    """A formula under each joint action: which actions it tells apart, and what it then is."""
+
+    def __init__(self, fluents: Sequence[ActionFluent], actions: Sequence[Assignment]) -> None:
+        self.defaults = {fluent.name: fluent.default for fluent in fluents}
+        self.n_actions = len(actions)
+        self._using: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for position, assignment in enumerate(actions):
+            for name, value in assignment:
+                self._using[name].append((position, value))
+
+    def variants(self, formula: Expression) -> Iterator[tuple[tuple[int, ...] | None, Expression]]:
+        """The formula under each set of actions that it cannot tell apart.
+
+        The set is None for all actions that are not in any other; it comes first, if there are any.
+        """
+        looked_at = sorted(formula.fluents & self.defaults.keys())
+        if not looked_at:
+            yield None, formula
+            return
+        assigned: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for name in looked_at:
+            for position, value in self._using[name]:
+                assigned[position].append((name, value))
+        alike: dict[Assignment, list[int]] = defaultdict(list)
+        for position, pairs in assigned.items():
+            alike[tuple(pairs)].append(position)
+        defaults = {name: constant(self.defaults[name]) for name in looked_at}
+        if len(assigned) < self.n_actions:
+            yield None, substitute(formula, defaults)
+        for assignment, positions in alike.items():
+            changed = {name: constant(value) for name, value in assignment}
+            yield tuple(positions), substitute(formula, defaults | changed)
+
+    def group(self, formula: Expression, item_of: Callable[[Expression], Item]) -> Grouped[Item]:
+        """The item of each variant; variants with equal items are one group."""
+        items: dict[Hashable, int] = {}
+        groups: list[Item] = []
+        default = None
+        exceptions: dict[int, int] = {}
+        for positions, variant in self.variants(formula):
+            item = item_of(variant)
+            key = item.key if isinstance(item, Local) else item
+            group = items.setdefault(key, len(groups))
+            if group == len(groups):
+                groups.append(item)
+            if positions is None:
+                default = group
+            else:
+                exceptions.update(dict.fromkeys(positions, group))
+        exceptions = {action: group for action, group in exceptions.items() if group != default}
+        return Grouped(tuple(groups), default, exceptions)
+
+
+class Compiler:
+    """Tables of formulas, for given ranges of all fluents."""
+
+    def __init__(self, evaluator: Evaluator, folder: Folder) -> None:
+        self.evaluator = evaluator
+        self.folder = folder
+
+    def transition(self, label: str, formula: Expression) -> Grouped[Local]:
+        """P(next value | current and drawn values) in each group of actions."""
+        values = self.evaluator.values[label]
+        position = {float(value): at for at, value in enumerate(values)}
+
+        def table(variant: Expression) -> Local:
+            law = trim_law(self.evaluator.law(variant))
+            return _local_law(law, position, label, len(values))
+
+        return self._located(f"the next value of {label}", formula, table)
+
+    def reward(self, position: int, formula: Expression) -> Grouped[Local]:
+        """The mean of a term in each group of actions."""
+
+        def table(variant: Expression) -> Local:
+            part: Values = trim(self.evaluator.numbers(variant))
+            if not np.isfinite(part.array).all():
+                raise UnsupportedError("it is not finite in some state; correct the formula.")
+            return Local(part.scope, part.array)
+
+        return self._located(f"term {position + 1} of the reward", formula, table)
+
+    def _located(
+        self, where: str, formula: Expression, table: Callable[[Expression], Local]
+    ) -> Grouped[Local]:
+        try:
+            return self.folder.group(formula, table)
+        except (UnsupportedError, TooLargeError) as error:
+            raise type(error)(f"{where}: {error}") from None
+
+
+def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[int]:
+    """The values that a formula takes in some state under some joint action."""
+    found: set[int] = set()
+    for _, variant in folder.variants(formula):
+        law = evaluator.law(variant)
+        found |= {
+            int(outcome)
+            for at, outcome in enumerate(law.outcomes)
+            if law.probabilities[..., at].any()
+        }
+    return found
+
+
+def _local_law(law: Law, position: Mapping[float, int], label: str, size: int) -> Local:
+    table = np.zeros((*law.probabilities.shape[:-1], size))
+    for at, outcome in enumerate(law.outcomes):
+        if outcome in position:
+            table[..., position[outcome]] = law.probabilities[..., at]
+        elif law.probabilities[..., at].any():
+            raise UnsupportedError(
+                f"it can become {outcome:g}, which is not among the {size} values of {label}."
+            )
+    return Local(law.scope, table)

@@ -1,0 +1,73 @@
+"""`load`: an RDDL problem as a FactoredMDP."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+
+from fsmdp.interop.rddl.actions import MOST_ACTIONS
+from fsmdp.interop.rddl.build import Imported, import_source
+from fsmdp.interop.rddl.cache import cache_path, recall, store
+from fsmdp.interop.rddl.distributions import MOST_ENTRIES
+from fsmdp.interop.rddl.errors import RDDLWarning
+from fsmdp.interop.rddl.sources import Source, find_source
+from fsmdp.model.checks import as_whole
+from fsmdp.model.mdp import FactoredMDP
+
+log = logging.getLogger("fsmdp")
+
+PathLike = str | os.PathLike[str]
+
+
+def load(
+    domain: PathLike,
+    instance: PathLike | int,
+    *,
+    join: bool = False,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    cache: bool = True,
+) -> FactoredMDP:
+    """An RDDL problem as a model with the same probabilities and rewards.
+
+    `domain` and `instance` are names in rddlrepository (`"SysAdmin_MDP_ippc2011"`, `1`), or the
+    paths of two files. Variables are the ground state fluents (`running(c1)`), actions the joint
+    actions (`reboot(c1)`, `noop`), actions that do the same being one. Booleans are 0 and 1;
+    objects count from 0 in the order of their type.
+
+    With `join`, booleans of which provably at most one is true at a time, such as `robot-at(x,y)`,
+    become one variable, `robot-at`. The states that are then left out cannot be reached, and plans
+    are far better without them.
+
+    What is left out of a problem is told in a RDDLWarning; what cannot be expressed is refused,
+    and so are more than `most_actions` joint actions or a table of more than `most_entries`
+    numbers. Models are kept in the user's cache folder, by the text they came from, unless
+    `cache` is false.
+    """
+    imported = load_source(find_source(domain, instance), most_actions, most_entries, join, cache)
+    for note in imported.notes:
+        warnings.warn(f"{imported.name}: {note}", RDDLWarning, stacklevel=2)
+    return imported.model
+
+
+def load_source(
+    source: Source,
+    most_actions: int = MOST_ACTIONS,
+    most_entries: int = MOST_ENTRIES,
+    join: bool = False,
+    cache: bool = True,
+) -> Imported:
+    """A model with what was found on the way, from the cache if it is there."""
+    limits = (
+        as_whole(most_actions, "most_actions", 1),
+        as_whole(most_entries, "most_entries", 1),
+    )
+    if not cache:
+        return import_source(source, *limits, join)
+    path = cache_path(source.digest, (*limits, int(join)))
+    found = recall(path, source.name)
+    if found is None:
+        found = import_source(source, *limits, join)
+        store(found, path)
+    return found

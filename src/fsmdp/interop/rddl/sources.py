@@ -1,0 +1,122 @@
+"""Where the text of an RDDL problem is: the installed rddlrepository, or a user's files."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from fsmdp.errors import ModelError
+from fsmdp.model.checks import show, show_names
+from fsmdp.model.disk import read_file
+
+LARGEST_TEXT = 2**24
+INSTALL = 'pip install "fsmdp[rddl]"'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The text of a domain and of an instance, and what to call them."""
+
+    name: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the text does."""
+        return sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A domain of the repository: its folder, the competition it is from and its instances."""
+
+    name: str
+    context: str
+    folder: Path
+    instances: tuple[str, ...]
+
+
+@cache
+def repository() -> Mapping[str, Listing]:
+    """Every domain of the installed rddlrepository by name.
+
+    Read from its folders: the repository's own manager would write a list of them into
+    site-packages, which may be read-only.
+    """
+    found = find_spec("rddlrepository")
+    if found is None or not found.submodule_search_locations:
+        raise ModelError(
+            "domains by name come with the package rddlrepository, which is not installed; "
+            f"install it with {INSTALL}, or give the paths of a domain and an instance file."
+        )
+    archive = Path(found.submodule_search_locations[0]) / "archive"
+    listings = [_listing(path.parent) for path in sorted(archive.rglob("domain.rddl"))]
+    return {listing.name: listing for listing in listings if listing is not None}
+
+
+def _listing(folder: Path) -> Listing | None:
+    described = folder / "__init__.py"
+    if not described.is_file():
+        return None
+    # The description is a dictionary of strings: read it, run nothing.
+    for statement in ast.parse(described.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+            facts = ast.literal_eval(statement.value)
+            context = facts.get("context") or ""
+            files = (path.stem.removeprefix("instance") for path in folder.glob("instance*.rddl"))
+            return Listing(
+                f"{facts['name']}_{context}" if context else facts["name"],
+                context or "standalone",
+                folder,
+                tuple(sorted(files, key=_instance_key)),
+            )
+    return None
+
+
+def _instance_key(name: str) -> tuple[int, str]:
+    return (int(name), "") if name.isdigit() else (10**9, name)
+
+
+def find_source(domain: str | os.PathLike[str], instance: str | int | os.PathLike[str]) -> Source:
+    """The text of a problem, by names in the repository or by paths of two files."""
+    if isinstance(domain, os.PathLike) or str(domain).endswith(".rddl"):
+        files = Path(domain), Path(str(instance))
+        return _read(f"{files[0].stem}:{files[1].stem}", *files)
+    listings = repository()
+    if domain not in listings:
+        raise ModelError(
+            f"RDDL domain {show(domain)}: not in the repository; expected the path of a file "
+            f"ending in .rddl or one of {show_names(_close(str(domain), listings))}."
+        )
+    listing = listings[domain]
+    wanted = str(instance)
+    if wanted not in listing.instances:
+        raise ModelError(
+            f"RDDL domain {show(domain)}: no instance {show(instance)}; expected one of "
+            f"{show_names(listing.instances)}."
+        )
+    return _read(
+        f"{domain}:{wanted}",
+        listing.folder / "domain.rddl",
+        listing.folder / f"instance{wanted}.rddl",
+    )
+
+
+def _close(name: str, listings: Mapping[str, Listing]) -> list[str]:
+    """Names like the one asked for, first."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, listings, n=5, cutoff=0.4)
+    return [*close, *(other for other in listings if other not in close)]
+
+
+def _read(name: str, *files: Path) -> Source:
+    texts = [read_file(path, LARGEST_TEXT).decode("utf-8", errors="replace") for path in files]
+    # Carriage returns are no part of RDDL; pyRDDLGym would warn about each of them.
+    return Source(name, "\n\n".join(texts).replace("\r", "") + "\n")
