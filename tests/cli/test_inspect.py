@@ -79,3 +79,25 @@ def test_a_plan_file_is_simulated(tmp_path):
     plan.save(path)
     facts = json.loads(run("simulate", "sysadmin:ring:4", "--policy", str(path), "--json").output)
     assert facts["mean"] == fsmdp.rollout(model, plan, 1000, seed=0).mean
+
+
+def test_an_rddl_problem_is_reported_before_its_model():
+    done = run("inspect", "rddl:SysAdmin_MDP_ippc2011:1")
+    assert done.exit_code == 0, done.output
+    assert done.output.index("joint actions") < done.output.index("Cost networks")
+    facts = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011:1", "--json").output)
+    assert facts["actions"] == 11
+    assert facts["bases"]["singles"]["networks"][0]["induced_width"] == 4
+
+
+def test_what_cannot_be_imported_is_said_with_its_reason():
+    facts = json.loads(run("inspect", "rddl:UAV_Discrete:0", "--json").output)
+    assert facts["status"] == "unsupported"
+    assert "continuous" in facts["reason"]
+    assert "continuous" in run("inspect", "rddl:UAV_Discrete:0").output
+
+
+def test_a_domain_without_an_instance_is_surveyed():
+    rows = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011", "--json").output)
+    assert len(rows) == 10
+    assert "10 of 10 imported" in run("inspect", "rddl:SysAdmin_MDP_ippc2011").output

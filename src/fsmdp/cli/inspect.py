@@ -18,6 +18,8 @@ from fsmdp.cli.screen import working
     epilog="Examples: [bold]fsmdp inspect --list[/bold], "
     "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold], "
     "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011:1[/bold], "
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011[/bold] (all its instances), "
+    "[bold]fsmdp inspect rddl:[/bold] (all of rddlrepository, minutes), "
     "[bold]fsmdp inspect pump.json --json[/bold]",
 )
 def inspect_command(
@@ -45,6 +47,13 @@ def inspect_command(
         return
     if model_text is None:
         raise ModelError("inspect: expected a MODEL, or --list for the domains and their options.")
+    if model_text.startswith("rddl:"):
+        problems = model_text.removeprefix("rddl:")
+        if ":" not in problems:
+            _survey(problems, quiet, as_json)
+            return
+        if not _show_problem(model_text, quiet, as_json):
+            return
     with working("inspecting", quiet or as_json) as tell:
         model = read_model(model_text)
         tell("laying out cost networks")
@@ -53,6 +62,53 @@ def inspect_command(
         print(json.dumps(facts))
     else:
         _show_facts(model, facts)
+
+
+def _survey(domain: str, quiet: bool, as_json: bool) -> None:
+    """A line for each problem of a domain, or of the whole repository."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fsmdp.interop.rddl import survey
+
+    with working("surveying", quiet or as_json):
+        found = survey([domain] if domain else None)
+    if as_json:
+        print(json.dumps(found.frame().to_dicts()))
+        return
+    table = Table(title=f"RDDL problems: {len(found.imported)} of {len(found.reports)} imported")
+    for heading in ("problem", "status", "variables", "actions", "width", "reason"):
+        left = heading in ("problem", "status", "reason")
+        table.add_column(heading, justify="left" if left else "right")
+    for one in found.reports:
+        numbers = ("" if n is None else f"{n}" for n in (one.variables, one.actions, one.width))
+        table.add_row(one.name, one.status, *numbers, one.reason)
+    Console(emoji=False, markup=False).print(table)
+
+
+def _show_problem(text: str, quiet: bool, as_json: bool) -> bool:
+    """What is in an RDDL problem, and whether it can be imported, before it is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from fsmdp.experiments.catalog import read_rddl_name
+    from fsmdp.interop.rddl import report
+
+    domain, instance, _ = read_rddl_name(text)
+    with working("grounding", quiet or as_json):
+        found = report(domain, instance)
+    imported = found.status == "imported"
+    if as_json:
+        if not imported:
+            print(json.dumps({"model": text, "status": found.status, "reason": found.reason}))
+        return imported
+    table = Table(title=found.name, show_header=False, min_width=60)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, words in found.rows():
+        table.add_row(name, words)
+    Console(emoji=False, markup=False).print(table)
+    return imported
 
 
 def model_facts(model: Any) -> dict[str, Any]:

@@ -8,10 +8,11 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A domain with options (sysadmin:[bold]ring[/bold]:8) or a JSON model file.",
+        help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
+        "rddl:[bold]DOMAIN[/bold]:INSTANCE, or a JSON model file.",
     ),
 ]
-BasisName = Annotated[str, typer.Option(help="Basis: singles or pairs.")]
+BasisName = Annotated[str, typer.Option(help="Basis: singles, pairs or objects.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from fsmdp.errors import ModelError
+from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.model.basis import Basis
 
 BASES: Mapping[str, Callable[[Any], Basis]] = MappingProxyType(
-    {"singles": Basis.singles, "pairs": Basis.pairs}
+    {"singles": Basis.singles, "pairs": Basis.pairs, "objects": object_basis}
 )
+"""Functions of one variable, of two that depend on one another, of all that speak of an object."""
 
 
 def read_model(text: str) -> Any:
@@ -48,5 +50,5 @@ def read_rddl_name(text: str) -> tuple[str, str, bool]:
 def read_basis(model: Any, text: str) -> Basis:
     """One of the ready-made bases by name."""
     if text not in BASES:
-        raise ModelError(f"unknown basis {text!r}; expected {' or '.join(BASES)}.")
+        raise ModelError(f"unknown basis {text!r}; expected {', '.join(BASES)}.")
     return BASES[text](model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsmdp.domains.registry import NUMBER, Kind
 from fsmdp.errors import ModelError
-from fsmdp.experiments.catalog import read_basis
+from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.specification import Option
 from fsmdp.model.checks import show, suggest
 
@@ -78,7 +78,7 @@ SWITCH = Kind("true or false", _read_switch)
 POSITIVE = Kind("a number above 0", _read_positive)
 PROBABILITY = Kind("a probability between 0 and 1", _read_probability)
 REPLAN = Kind("'episode', or the growth of a cell that calls for a plan (0.5: half)", _read_replan)
-BASIS = _choice("singles", "pairs")
+BASIS = _choice(*BASES)
 
 KNOWN: dict[str, tuple[Kind, Option]] = {"known_rewards": (SWITCH, False)}
 OWN_BASIS: dict[str, tuple[Kind, Option]] = {"basis": (BASIS, None)}
