@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, Quiet
+from fsmdp.cli.options import AsJson, Quiet, Seed
 from fsmdp.cli.screen import working
 
 
@@ -27,6 +27,7 @@ def report_command(
         bool, typer.Option(help="Draw figures for papers too, which takes most of the time.")
     ] = True,
     quiet: Quiet = False,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Turn a folder of runs into one page, figures for papers and a table."""
@@ -49,6 +50,7 @@ def report_command(
             "bytes": report.path.stat().st_size,
             "failed": list(report.failed),
             "missing": list(report.missing),
+            "seed": seed,  # taken by every command; nothing here is random
             "seconds": time.perf_counter() - began,
         }
         print(json.dumps(facts))
