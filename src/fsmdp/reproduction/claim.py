@@ -53,7 +53,8 @@ class Judgement:
 class Claim:
     """One claim: all texts are ours, all numbers come from the evidence.
 
-    `rule` says in words what `judge` computes.
+    `rule` says in words what `judge` computes; `tables` names tables of the evidence that the page
+    shows beside the chart, with their columns.
     """
 
     name: str
@@ -64,3 +65,4 @@ class Claim:
     run: Callable[[Form, int, Tell], Evidence]
     judge: Callable[[Evidence], Judgement]
     draw: Callable[[Evidence], Chart]
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
+
+import polars
 
 from fsmdp.experiments.provenance import now, source_commit, versions
 from fsmdp.experiments.report.charts import Chart
@@ -32,6 +35,7 @@ class Finding:
     figure: str  # SVG
     command: str
     seconds: float
+    tables: tuple[polars.DataFrame, ...] = ()
 
 
 def markdown_page(findings: Sequence[Finding], form: Form) -> str:
@@ -52,6 +56,7 @@ def markdown_page(findings: Sequence[Finding], form: Form) -> str:
             "",
             f"*{one.chart.caption}*",
             "",
+            *(line for table in one.tables for line in (*_markdown_table(table), "")),
             f"**{MARKS[one.judgement.verdict]} {str(one.judgement.verdict).capitalize()}:** "
             f"{one.judgement.reason}.",
             "",
@@ -93,6 +98,7 @@ def _section(one: Finding) -> str:
 <h2>{escape(claim.title)}</h2>
 <p>{escape(claim.statement)}</p>
 <figure>{_inline(one.figure)}<figcaption>{escape(one.chart.caption)}</figcaption></figure>
+{"".join(map(_html_table, one.tables))}
 <p>{_badge(one.judgement.verdict)} {escape(one.judgement.reason)}.</p>
 <dl>
 <dt>What was run</dt><dd>{escape(claim.what_was_run)}</dd>
@@ -100,6 +106,34 @@ def _section(one: Finding) -> str:
 <dt>Command</dt><dd><code>{escape(one.command)}</code> ({_duration(one.seconds)})</dd>
 </dl>
 </section>"""
+
+
+def _markdown_table(table: polars.DataFrame) -> list[str]:
+    heads = [_words(name) for name in table.columns]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in table.iter_rows():
+        cells = (_cell(value).replace("|", "\\|") for value in row)
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _html_table(table: polars.DataFrame) -> str:
+    heads = "".join(f"<th>{escape(_words(name))}</th>" for name in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+        for row in table.iter_rows()
+    )
+    return f'<div class="numbers"><table><tr>{heads}</tr>{rows}</table></div>'
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _inline(svg: str) -> str:

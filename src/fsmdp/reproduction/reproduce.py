@@ -92,7 +92,8 @@ def _finding(claim: Claim, evidence: Evidence, seconds: float, form: Form, folde
     for kind, content in figures.items():
         write_file(folder / claim.name / f"{claim.name}.{kind}", content)
     command = f"fsmdp reproduce --only {claim.name}" + (" --full" if form is Form.FULL else "")
-    return Finding(claim, judgement, chart, figures["svg"].decode(), command, seconds)
+    shown = tuple(evidence[name].select(columns) for name, columns in claim.tables.items())
+    return Finding(claim, judgement, chart, figures["svg"].decode(), command, seconds, shown)
 
 
 def _figures(chart: Chart) -> dict[str, bytes]:

@@ -200,4 +200,5 @@ CLAIM = Claim(
     run=run,
     judge=judge,
     draw=draw,
+    tables={"bounds": ("machines", "best", "uniform", "initial")},
 )

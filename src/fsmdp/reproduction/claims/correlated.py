@@ -292,4 +292,5 @@ CLAIM = Claim(
     run=run,
     judge=judge,
     draw=draw,
+    tables={"values": ("model", "optimal_value", "product_value", "worth_of_product_policy")},
 )

@@ -150,4 +150,5 @@ CLAIM = Claim(
     run=run,
     judge=judge,
     draw=draw,
+    tables={"notes": ("note", "says", "truth", "measured", "verdict")},
 )

@@ -258,7 +258,8 @@ CLAIM = Claim(
     what_was_run="Members of the family are drawn, and Q* of each is fitted by least squares in "
     "random bases and in bases that tie states together. Then learners run on members: ours with "
     "the constant as its only function, and LSVI-UCB with random features, with a feature for "
-    "each state and action, and with a feature for each action.",
+    "each state and action, and with a feature for each action (its bonus is scaled down to a "
+    "tenth and freed of its factor d, without which it would learn nothing in these runs).",
     rule=f"Does not hold if the fraction of spanned members is above 2^(φ − N) for some basis "
     f"(lower end of a {CONFIDENCE:.1%} interval), if V* is not 0, if ours still loses more than "
     f"{LATE_LOSS:g} an episode in the second half, or if LSVI-UCB with random features loses "

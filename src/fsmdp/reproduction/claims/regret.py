@@ -298,4 +298,18 @@ CLAIM = Claim(
     run=run,
     judge=judge,
     draw=draw,
+    tables={
+        "ends": (
+            "family",
+            "learner",
+            "regret",
+            "planning_term",
+            "martingale_term",
+            "rewards_term",
+            "transitions_term",
+            "general_bound",
+            "symmetric_bound",
+        ),
+        "sizes": ("sweep", "size", "functions", "regret", "general_bound", "symmetric_bound"),
+    },
 )
