@@ -10,7 +10,7 @@ optimal. Its running sum is what is called measured regret on these pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
 
@@ -19,6 +19,7 @@ import numpy as np
 import polars
 
 from fsmdp.experiments.executors.local import LocalExecutor
+from fsmdp.experiments.report.charts import Line
 from fsmdp.learning.acting import Learner
 from fsmdp.learning.learn import learn
 from fsmdp.model.basis import Basis
@@ -164,3 +165,25 @@ def thinned(frame: polars.DataFrame, points: int = 120) -> polars.DataFrame:
     last = int(frame["episode"].max())  # type: ignore[arg-type]
     kept = np.unique(np.geomspace(1, last, min(points, last)).round().astype(np.int64))
     return frame.filter(polars.col("episode").is_in(kept))
+
+
+def mean_lines(
+    curves: polars.DataFrame, label: str, notes: Mapping[str, str] | None = None
+) -> tuple[Line, ...]:
+    """A line for each value of a label: mean regret over seeds, with standard errors."""
+    lines = []
+    for (name,), part in curves.group_by([label], maintain_order=True):
+        over_seeds = part.group_by("episode", maintain_order=True).agg(
+            polars.col("regret").mean(), error=polars.col("regret").std() / polars.len().sqrt()
+        )
+        lines.append(
+            Line(
+                str(name),
+                over_seeds["episode"].to_numpy().astype(float),
+                over_seeds["regret"].to_numpy(),
+                str(name),
+                half_width=over_seeds["error"].fill_null(0.0).to_numpy(),
+                note=(notes or {}).get(str(name), ""),
+            )
+        )
+    return tuple(lines)

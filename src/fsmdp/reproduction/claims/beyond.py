@@ -10,7 +10,7 @@ from typing import Any
 import polars
 
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.acting import Learner
 from fsmdp.learning.psrl import PSRLFactored
 from fsmdp.learning.ucrl import UCRLFactored
@@ -28,6 +28,7 @@ from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
     final_regret,
+    mean_lines,
     measure_all,
     thinned,
 )
@@ -160,29 +161,12 @@ def judge(evidence: Evidence) -> Judgement:
 
 def draw(evidence: Evidence) -> Chart:
     """Regret of all variants on the same seeds."""
-    means = (
-        evidence["curves"]
-        .group_by(["learner", "episode"], maintain_order=True)
-        .agg(polars.col("regret").mean(), error=polars.col("regret").std() / polars.len().sqrt())
-    )
-    lines = []
-    for name in LEARNERS:
-        part = means.filter(polars.col("learner") == name)
-        lines.append(
-            Line(
-                name,
-                part["episode"].to_numpy().astype(float),
-                part["regret"].to_numpy(),
-                name,
-                half_width=part["error"].to_numpy(),
-            )
-        )
     return Chart(
         name="beyond",
         title="What each part changes",
         caption="A ring of machines with known rewards and pairs as basis, all learners on the "
         "same seeds; means with standard errors.",
-        panels=(Panel("regret", tuple(lines)),),
+        panels=(Panel("regret", mean_lines(evidence["curves"], "learner")),),
     )
 
 

@@ -9,7 +9,7 @@ import polars
 from numpy.typing import NDArray
 
 from fsmdp.domains.influence import Influence
-from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.acting import Learner
 from fsmdp.learning.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
@@ -25,6 +25,7 @@ from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
     final_regret,
+    mean_lines,
     measure_all,
     realizable_optimum,
     thinned,
@@ -174,32 +175,16 @@ def judge(evidence: Evidence) -> Judgement:
 
 def draw(evidence: Evidence) -> Chart:
     """Both regret curves."""
-    steps = dict(evidence["diameters"].iter_rows())
-    means = (
-        evidence["curves"]
-        .group_by(["model", "episode"], maintain_order=True)
-        .agg(polars.col("regret").mean(), error=polars.col("regret").std() / polars.len().sqrt())
-    )
-    lines = []
-    for name in (CONNECTED, DISCONNECTED):
-        part = means.filter(polars.col("model") == name)
-        words = f"{steps[name]:.3g} steps" if np.isfinite(steps[name]) else "infinite"
-        lines.append(
-            Line(
-                name,
-                part["episode"].to_numpy().astype(float),
-                part["regret"].to_numpy(),
-                name,
-                half_width=np.nan_to_num(part["error"].to_numpy()),
-                note=f"diameter {words}",
-            )
-        )
+    notes = {
+        name: f"diameter {steps:.3g} steps" if np.isfinite(steps) else "diameter infinite"
+        for name, steps in evidence["diameters"].iter_rows()
+    }
     return Chart(
         name="diameter",
         title="Regret with and without a way between two halves of the states",
         caption="UCRL-Factored, practical preset; means over seeds with standard errors. Bounds "
         "that are proportional to the diameter say nothing of the second curve.",
-        panels=(Panel("regret", tuple(lines)),),
+        panels=(Panel("regret", mean_lines(evidence["curves"], "model", notes)),),
     )
 
 
