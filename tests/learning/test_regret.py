@@ -137,6 +137,22 @@ def test_a_linear_program_is_not_tight_along_the_trajectory():
     assert history.slacks[-50:].mean() > 0.001
 
 
+def test_the_program_as_printed_goes_on_losing_where_stagewise_planning_stops():
+    block = ExogenousBlock(6)
+    model = block.model()
+    structure = model.structure(block.basis(model))
+    best = fsmdp.solve_exactly(model).start_value
+    late = {}
+    for method in ("joint", "stagewise"):
+        history = fsmdp.learn(model, fsmdp.UCRLFactored(structure, method=method), episodes=5000)
+        late[method] = best - history.returns[-1500:].mean(), history.slacks[-1500:].mean()
+    error = 3 * history.returns[-1500:].std() / math.sqrt(1500)
+    assert late["joint"][0] - error > 0.8
+    assert late["joint"][1] > 1
+    assert late["stagewise"][0] + error < 0.5
+    assert late["stagewise"][1] < 1e-6
+
+
 def test_history_keeps_one_row_per_episode():
     model = coins(sigma=0.1)
     learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)))
