@@ -200,8 +200,8 @@ def plans_page(rows):
         "far the better policy is from the bound, as a share of the bound's size, in bold above",
         f"{LARGE_GAP:.0%}; below zero it is the error of the mean. *left* is its share of what",
         "lies between the bound and the better of doing nothing and acting at random, the fairer",
-        "figure where the bound is near zero. *join* means `fsmdp.rddl.load(..., join=True)`. Seconds are",
-        "those of one machine, busy with other work.",
+        "figure where the bound is near zero. *join* means `fsmdp.rddl.load(..., join=True)`.",
+        "Seconds are those of one machine, busy with other work.",
         "",
         "| problem | join | basis | functions | width | bound | stages | joint | gap | left "
         "| noop | random | seconds |",
