@@ -298,7 +298,7 @@ def test_pages_hold_verdict_reason_rule_and_command_with_names_escaped(only_chea
     assert "A &lt;b&gt;cheap&lt;/b&gt; claim" in page
     assert "<?xml" not in page
     assert "http-equiv" in html_page(done.findings, Form.TINY)
-    assert "(reproduction/cheap.svg)" in markdown_page(done.findings, Form.TINY)
+    assert "(cheap/cheap.svg)" in markdown_page(done.findings, Form.TINY)
     assert (tmp_path / "cheap" / "cheap.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -23,6 +23,7 @@ class CountingLearner:
 
     name = "CountingLearner"
     heuristic = False
+    optimistic = False  # whether its values are meant to be upper bounds
 
     def __init__(
         self, structure: Structure, *, seed: int = 0, known_rewards: Sequence[Reward] | None = None

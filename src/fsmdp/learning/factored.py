@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.learning.confidence import empirical_moments
 from fsmdp.learning.counting import CountingLearner
 from fsmdp.learning.live import LivePlanner
 from fsmdp.learning.options import LARGEST
@@ -15,6 +17,10 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import Intervals
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planners import Stagewise
+from fsmdp.planning.problem import Problem
 
 EVERY_EPISODE = 0.0
 NEVER = 2.0**62  # visits that no cell will have
@@ -45,6 +51,30 @@ class FactoredLearner(CountingLearner):
         columns, values = self.network.value_columns, self.network.values
         totals = np.bincount(columns, weights=self.statistics.starts * values)
         return np.asarray(totals / self.statistics.episodes)
+
+    def plan(self) -> Plan:
+        """What was learnt, as a plan to act by: for the means seen so far, without optimism.
+
+        Cells never met have the middle of their range. The bound of this plan is one of the
+        estimated model and certifies nothing about the true one. The learner itself goes on as
+        if this had not been called. Cost: a cold plan.
+        """
+        cells, statistics = self.cells, self.statistics
+        means, _ = empirical_moments(cells, statistics)
+        means = np.where(
+            statistics.transition_visits > 0, means, (cells.lowest + cells.highest) / 2
+        )
+        n = statistics.reward_visits
+        rewards = np.where(
+            n > 0,
+            statistics.reward_sums / np.maximum(n, 1),
+            (cells.reward_low + cells.reward_high) / 2,
+        )
+        rewards = np.where(self.cell_known, self.known_means, rewards)
+        start = self.start_means()
+        intervals = Intervals(rewards, means, means)
+        problem = Problem(self.network, intervals, start, start, self.planner.uniform)
+        return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
 
     def replan_at(self) -> Integers:
         """Visits of each cell from which a new plan is due."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class History:
     """One entry per episode.
 
-    `optimistic_values` are V_1(s_1) of the plan followed, `slacks` the sum over the trajectory of
+    `optimistic_values` are V_1(s_1) of the plan followed, or the most that an episode can earn if
+    that is less; `slacks` the sum over the trajectory of
     V_l(s_l) - max_a Q_l(s_l, a), which the paper's proof takes to be 0, and `widths` the sum of
     what the plan's intervals left open about the actions taken. When the truth lies in the
     intervals, the expected regret of an episode is at most the mean of slack plus width.
@@ -32,6 +33,7 @@ class History:
     structure: Structure = field(repr=False)
     learner: str
     heuristic: bool
+    optimistic: bool  # whether the learner's values are meant to be upper bounds
     returns: Floats
     optimistic_values: Floats
     slacks: Floats
@@ -86,8 +88,11 @@ class History:
 
         sum_k (V_1(s_1) - return) + allowance. It holds for all episodes at once, but for a chance
         of `delta`, as long as V_1 >= V*_1 in every episode: for UCRL-Factored that is whenever the
-        truth lies in the confidence sets, and for posterior sampling it is not promised.
+        truth lies in the confidence sets. NaN for learners that are not optimistic, such as
+        posterior sampling.
         """
+        if not self.optimistic:
+            return np.full(len(self), np.nan)
         gaps = np.cumsum(self.optimistic_values - self.returns)
         return np.asarray(gaps + self.martingale_allowance(delta))
 
@@ -111,6 +116,8 @@ class History:
 
 
 SERIES = tuple(
-    f.name for f in fields(History) if f.name not in ("structure", "learner", "heuristic")
+    f.name
+    for f in fields(History)
+    if f.name not in ("structure", "learner", "heuristic", "optimistic")
 )
 """Names of what History holds for every episode."""

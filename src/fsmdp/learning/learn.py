@@ -100,6 +100,7 @@ class _Run:
         self.series: dict[str, Any] = {name: np.zeros(episodes) for name in SERIES}
         self.series["replans"] = np.zeros(episodes, dtype=np.bool_)
         self.logs = Logs(**{name: self.series[name] for name in Logs._fields})
+        self.most = learner.structure.largest_return
         self.identity = {"seed": str(seed), "world": world.identity()} | identify(learner)
 
     def advance(self, last: int) -> None:
@@ -113,6 +114,8 @@ class _Run:
         reached, self.due = self.world.run(planned.acting, self.logs, self.done, last)
         ran = slice(self.done, reached)
         series["seconds_acting"][ran] = (time.perf_counter() - began) / (reached - self.done)
+        values = series["optimistic_values"]
+        values[ran] = np.minimum(values[ran], self.most)  # still above V*, and NaN stays NaN
         series["lifts"][ran] = planned.lift
         series["w_norms"][ran] = planned.w_norm
         self.done = reached
@@ -172,5 +175,6 @@ class _Run:
             structure=learner.structure,
             learner=f"{learner.name}({learner.describe()})",
             heuristic=learner.heuristic,
+            optimistic=bool(getattr(learner, "optimistic", False)),
             **self.series,
         )

@@ -36,6 +36,7 @@ class UCRLFactored(FactoredLearner):
     """
 
     name = "UCRLFactored"
+    optimistic = True
 
     def __init__(
         self,

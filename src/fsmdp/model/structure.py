@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -109,6 +110,14 @@ class Structure:
                 for scope in bound.scopes
             ),
         )
+
+    @property
+    def largest_return(self) -> float:
+        """No policy has a larger expected return: every reward at its upper bound, every step."""
+        if self.horizon is None:
+            return sum(term.high for term in self.rewards) / (1 - self.discount)
+        steps = math.fsum(self.discount**step for step in range(self.horizon))
+        return steps * sum(term.high for term in self.rewards)
 
     @property
     def cells(self) -> int:

@@ -39,7 +39,7 @@ class Finding:
 
 
 def markdown_page(findings: Sequence[Finding], form: Form) -> str:
-    """The page for the documentation; figures lie in a folder for each claim."""
+    """The page as Markdown, beside the folders of the claims with their figures."""
     lines = [f"# {TITLE}", "", OPENING, "", "| claim | verdict |", "|---|---|"]
     for one in findings:
         verdict = one.judgement.verdict
@@ -48,11 +48,13 @@ def markdown_page(findings: Sequence[Finding], form: Form) -> str:
         claim = one.claim
         lines += [
             "",
-            f"## {claim.title} {{ #{claim.name} }}",
+            f'<a id="{claim.name}"></a>',
+            "",
+            f"## {claim.title}",
             "",
             claim.statement,
             "",
-            f"![{one.chart.title}](reproduction/{claim.name}.svg)",
+            f"![{one.chart.title}]({claim.name}/{claim.name}.svg)",
             "",
             f"*{one.chart.caption}*",
             "",

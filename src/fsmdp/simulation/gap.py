@@ -22,8 +22,11 @@ class Gap:
 
     @property
     def gap(self) -> float:
-        """How far the policy can be from the best, up to the estimate's error."""
-        return self.upper_bound - self.runs.mean
+        """How far the policy can be from the best, up to the estimate's error.
+
+        Never below 0: a mean above the bound is the error of the mean.
+        """
+        return max(0.0, self.upper_bound - self.runs.mean)
 
     @property
     def relative(self) -> float:

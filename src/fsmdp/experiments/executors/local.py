@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
@@ -60,7 +62,8 @@ class LocalExecutor:
 
     def _stop(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)
+            with _quiet_manager():
+                self._pool.shutdown(wait=True, kill_workers=True)
             self._pool = None
 
     def __enter__(self) -> LocalExecutor:
@@ -69,3 +72,20 @@ class LocalExecutor:
     def __exit__(self, *_: object) -> None:
         """All that matters is on the disk, so nobody waits for a worker."""
         self._stop()
+
+
+@contextmanager
+def _quiet_manager() -> Iterator[None]:
+    """Keep quiet about tasks that loky's manager misses while its pool is being killed."""
+    usual = threading.excepthook
+
+    def hook(failed: threading.ExceptHookArgs) -> None:
+        name = "" if failed.thread is None else failed.thread.name
+        if not (name.startswith("ExecutorManager") and failed.exc_type is KeyError):
+            usual(failed)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = usual

@@ -150,6 +150,7 @@ class OptimisticLearner(EnumeratedLearner):
     """
 
     name = "OptimisticLearner"
+    optimistic = True
 
     def __init__(
         self,
