@@ -37,8 +37,8 @@ def test_a_model_too_wide_is_one_message_and_exit_code_3(monkeypatch, capsys):
     [
         (["sysadmn:8"], "did you mean 'sysadmin'"),
         (["none.json"], "cannot read 'none.json'"),
-        (["sysadmin:ring:4", "--output", "no/such/plan.npz"], "in a folder that exists"),
-        (["sysadmin:ring:4", "--basis", "triples"], "expected singles, pairs, objects"),
+        (["sysadmin:ring:4", "--output", "no/such/plan.npz"], "its folder is not there"),
+        (["sysadmin:ring:4", "--basis", "triples"], "expected one of singles, pairs, objects"),
         (["sysadmin:ring:4", "--method", "magic"], "expected one of auto"),
         (["sysadmin:ring:4", "--weights", "equal"], "expected 'initial', 'uniform'"),
     ],

@@ -83,7 +83,7 @@ def test_help_names_every_learner_there_is():
         (["--option", "preset"], "expected key=value", 2),
         (["--option", "delta=0.1", "--option", "delta=0.2"], "at most once", 2),
         (["--basis", "triples"], "unknown basis 'triples'", 2),
-        (["--checkpoint", "no/such/run.npz"], "in a folder that exists", 2),
+        (["--checkpoint", "no/such/run.npz"], "its folder is not there", 2),
         (["--checkpoint", "a.npz", "--output", "b"], "expected one of them", 2),
     ],
 )

@@ -98,6 +98,16 @@ def test_what_cannot_be_imported_is_said_with_its_reason():
 
 
 def test_a_domain_without_an_instance_is_surveyed():
-    rows = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011", "--json").output)
+    rows = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011", "--json").output)["problems"]
     assert len(rows) == 10
     assert "10 of 10 imported" in run("inspect", "rddl:SysAdmin_MDP_ippc2011").output
+
+
+def test_an_unknown_policy_is_refused_with_those_that_are_known():
+    done = run("simulate", "sysadmin:ring:3", "--policy", "reboot")
+    assert "'reboot-2'" in str(done.exception)
+    assert "plan file" in str(done.exception)
+
+
+def test_the_version_is_told():
+    assert run("--version").output.strip() == fsmdp.__version__

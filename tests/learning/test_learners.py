@@ -294,3 +294,49 @@ def test_a_learner_goes_on_from_what_it_knows():
     fsmdp.learn(model, learner, episodes=5, seed=1)
     assert learner.statistics.episodes == 15
     assert learner.statistics.visits[learner.cells.n_reward_cells] == 45
+
+
+def test_what_was_learnt_is_a_plan_near_the_optimum_and_leaves_the_learner_as_it_was():
+    model = domains.sysadmin(4, horizon=6)
+    structure = model.structure(fsmdp.Basis.pairs(model))
+    exact = fsmdp.solve_exactly(model)
+    for make in (fsmdp.UCRLFactored, fsmdp.PSRLFactored):
+        asked, left_alone = make(structure, seed=1), make(structure, seed=1)
+        fsmdp.learn(model, asked, episodes=300, seed=2)
+        fsmdp.learn(model, left_alone, episodes=300, seed=2)
+        plan = asked.plan()
+        value = exact.flat.initial() @ fsmdp.evaluate_exactly(model, plan)
+        assert value > exact.start_value - 0.1
+        after, untouched = (
+            fsmdp.learn(model, one, episodes=20, seed=3).returns for one in (asked, left_alone)
+        )
+        assert np.array_equal(after, untouched)
+
+
+def test_a_learner_that_has_seen_nothing_has_a_plan_too():
+    model = domains.sysadmin(3, horizon=3)
+    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)))
+    assert learner.plan().action([1, 1, 1]) in model.actions
+
+
+def test_no_value_is_claimed_beyond_all_rewards_at_their_bounds():
+    model = domains.sysadmin(5, horizon=6, topology="star")
+    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.pairs(model)))
+    history = fsmdp.learn(model, learner, episodes=30)
+    assert learner.structure.largest_return == pytest.approx(6)
+    assert history.optimistic_values.max() <= 6 + 1e-12
+    assert history.optimistic_values[0] == pytest.approx(6)
+
+
+def test_only_optimistic_learners_have_an_observable_bound():
+    model = domains.sysadmin(3, horizon=3)
+    structure = model.structure(fsmdp.Basis.singles(model))
+    for make, optimistic in (
+        (fsmdp.UCRLFactored, True),
+        (fsmdp.UCBVI, True),
+        (fsmdp.PSRLFactored, False),
+        (fsmdp.TabularPSRL, False),
+    ):
+        bound = fsmdp.learn(model, make(structure), episodes=5).observable_regret_bound()
+        assert np.isfinite(bound).all() == optimistic
+        assert np.isnan(bound).all() != optimistic

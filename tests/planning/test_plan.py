@@ -370,6 +370,13 @@ def test_a_cautious_plan_is_labelled_and_made_by_stages_only():
         replace(problem, view="hopeful")
 
 
+def test_a_mean_above_the_bound_is_no_gap():
+    runs = fsmdp.Runs(np.array([1.0, 1.4]), 3)
+    gap = fsmdp.Gap(1.0, runs)
+    assert gap.gap == gap.relative == 0
+    assert "within 0 % of the best" in repr(gap)
+
+
 def test_the_gap_reads_as_a_sentence():
     model = domains.sysadmin(4)
     gap = fsmdp.certified_gap(model, fsmdp.plan(model), 500)

@@ -1,5 +1,7 @@
 """The command line's one application, which every command registers with."""
 
+from typing import Annotated
+
 import typer
 
 app = typer.Typer(
@@ -11,6 +13,19 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(version("fsmdp"))
+        raise typer.Exit
+
+
 @app.callback()
-def commands() -> None:
+def commands(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Planning and learning in factored-state MDPs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import asdict, replace
@@ -12,7 +11,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet
-from fsmdp.cli.screen import episodes_bar
+from fsmdp.cli.screen import episodes_bar, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
 @app.command(
     name="compare",
-    epilog="Examples: [bold]fsmdp compare ring.toml[/bold], "
-    "[bold]fsmdp compare ring.toml --output runs/ring --workers 8[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp compare ring.toml[/bold]\n\n"
+    "[bold]fsmdp compare ring.toml --output runs/ring --workers 8[/bold]\n\n"
     "[bold]fsmdp compare ring.toml --executor dask --address tcp://host:8786[/bold]",
 )
 def compare_command(
@@ -75,7 +74,7 @@ def compare_command(
     rows = summarise(results)
     seconds = time.perf_counter() - began
     if as_json:
-        print(json.dumps(_facts(results, rows, str(folder), seconds)))
+        print_json(_facts(results, rows, str(folder), seconds))
     else:
         _show_rows(results, rows, str(folder), seconds)
 

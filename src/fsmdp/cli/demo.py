@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import run_bars, working
+from fsmdp.cli.screen import count_of_states, print_json, run_bars, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,15 +29,15 @@ LEARNERS = (
 
 @app.command(
     name="demo",
-    epilog="Examples: [bold]fsmdp demo[/bold], "
-    "[bold]fsmdp demo --episodes 1000 --seeds 5 --output runs/longer[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp demo[/bold]\n\n"
+    "[bold]fsmdp demo --episodes 1000 --seeds 5 --output runs/longer[/bold]\n\n"
     "[bold]fsmdp demo --json --quiet[/bold]",
 )
 def demo_command(
     machines: Annotated[int, typer.Option(help="Machines in the small ring.", min=2, max=10)] = 8,
     large: Annotated[int, typer.Option(help="Machines in the large ring.", min=2, max=400)] = 60,
-    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 200,
-    seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 2,
+    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 150,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 4,
     workers: Annotated[int, typer.Option(help="Runs at a time.", min=1)] = 2,
     output: Annotated[str, typer.Option(help="Folder of runs and report.")] = "runs/demo",
     seed: Seed = 0,
@@ -76,7 +75,7 @@ def demo_command(
     rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
-        print(json.dumps({"rows": rows, "report": str(report.path), "seconds": seconds}))
+        print_json({"rows": rows, "report": str(report.path), "seconds": seconds})
         return
     _show(rows, seconds)
     print(report.path)
@@ -148,6 +147,7 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
         rows.append(
             {
                 "model": facts.text,
+                "basis": facts.basis,
                 "learner": row.label,
                 "log10_states": facts.log10_states,
                 "induced_width": facts.induced_width,
@@ -172,26 +172,28 @@ def certified_gap_of(facts: ModelFacts) -> float | None:
 
 
 def _show(rows: list[dict[str, Any]], seconds: float) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     console = Console(emoji=False)
     table = Table(
-        title="Regret: what a run earned less than the best policy would have",
+        box=SIMPLE_HEAD,
+        title="Regret: how much less a run earned than the best policy would have",
         caption="means over seeds; ≤: against the certified bound, since V* is not known at that "
-        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s",
+        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s in all",
     )
     for heading in ("model", "states", "width", "learner", "replans", "regret", "gap"):
         left = heading in ("model", "learner")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=left)
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     last = None
     for row in rows:
         first = row["model"] != last
         last = row["model"]
         gap = row["certified_gap"]
         table.add_row(
-            f"ring of {row['model'].rpartition(':')[2]}" if first else "",
-            f"10^{row['log10_states']:.1f}" if first else "",
+            f"ring {row['model'].rpartition(':')[2]}, {row['basis']}" if first else "",
+            count_of_states(row["log10_states"]) if first else "",
             f"{row['induced_width']}" if first else "",
             row["learner"],
             "" if row["replans"] is None else f"{row['replans']:.0f}",

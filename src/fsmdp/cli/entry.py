@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fsmdp.cli import compare, demo, inspect, learn, plan, report, reproduce, simulate
@@ -23,3 +24,10 @@ def main() -> None:
     except KeyboardInterrupt:
         print("fsmdp: interrupted", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:
+        # Who read our output has seen enough; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        print(f"fsmdp: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)

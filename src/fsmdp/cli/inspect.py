@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,16 +9,16 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import working
+from fsmdp.cli.screen import count_of_states, print_json, working
 
 
 @app.command(
     name="inspect",
-    epilog="Examples: [bold]fsmdp inspect --list[/bold], "
-    "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold], "
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011:1[/bold], "
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011[/bold] (all its instances), "
-    "[bold]fsmdp inspect rddl:[/bold] (all of rddlrepository, minutes), "
+    epilog="Examples:\n\n[bold]fsmdp inspect --list[/bold]\n\n"
+    "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold]\n\n"
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011:1[/bold]\n\n"
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011[/bold] (all its instances)\n\n"
+    "[bold]fsmdp inspect rddl:[/bold] (all of rddlrepository, minutes)\n\n"
     "[bold]fsmdp inspect pump.json --json[/bold]",
 )
 def inspect_command(
@@ -59,7 +58,7 @@ def inspect_command(
         tell("laying out cost networks")
         facts = {"model": model_text, "seed": seed} | model_facts(model)
     if as_json:
-        print(json.dumps(facts))
+        print_json(facts)
     else:
         _show_facts(model, facts)
 
@@ -74,7 +73,7 @@ def _survey(domain: str, quiet: bool, as_json: bool) -> None:
     with working("surveying", quiet or as_json):
         found = survey([domain] if domain else None)
     if as_json:
-        print(json.dumps(found.frame().to_dicts()))
+        print_json({"problems": found.frame().to_dicts()})
         return
     table = Table(title=f"RDDL problems: {len(found.imported)} of {len(found.reports)} imported")
     for heading in ("problem", "status", "variables", "actions", "width", "reason"):
@@ -100,7 +99,7 @@ def _show_problem(text: str, quiet: bool, as_json: bool) -> bool:
     imported = found.status == "imported"
     if as_json:
         if not imported:
-            print(json.dumps({"model": text, "status": found.status, "reason": found.reason}))
+            print_json({"model": text, "status": found.status, "reason": found.reason})
         return imported
     table = Table(title=found.name, show_header=False, min_width=60)
     table.add_column(style="bold")
@@ -154,19 +153,22 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from fsmdp.model.checks import plural
+
     console = Console(emoji=False)
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
     sizes = ", ".join(map(str, facts["sizes"]))
     rows = [
-        ("states", f"10^{facts['log10_states']:.1f}"),
+        ("states", count_of_states(facts["log10_states"])),
         ("variables", f"{facts['variables']} with {sizes} values each"),
         ("actions", f"{facts['actions']}"),
         ("horizon", f"{facts['horizon'] or 'infinite'}, discount {facts['discount']:g}"),
         (
             "reward terms",
-            f"{facts['reward_terms']}, of at most {facts['largest_reward_scope']} variables",
+            f"{facts['reward_terms']}, of at most "
+            + plural(facts["largest_reward_scope"], "variable"),
         ),
         ("parents", f"at most {facts['largest_parents']}"),
     ]
@@ -186,7 +188,7 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
                 else [str(size["induced_width"]), f"{size['largest_table']:,}", f"{size['rows']:,}"]
             )
             networks.add_row(
-                name, f"{basis['functions']}", f"{basis['cells']}", size["elimination"], *numbers
+                name, f"{basis['functions']}", f"{basis['cells']:,}", size["elimination"], *numbers
             )
     console.print(networks)
 
@@ -198,19 +200,15 @@ def _show_domains(as_json: bool) -> None:
     from fsmdp.domains.registry import DOMAINS
 
     if as_json:
-        print(
-            json.dumps(
-                {
-                    domain.name: {
-                        "summary": domain.summary,
-                        "options": {
-                            name: kind.description for name, kind in domain.options.items()
-                        },
-                        "positional": list(domain.options)[: domain.positional],
-                    }
-                    for domain in DOMAINS.values()
+        print_json(
+            {
+                domain.name: {
+                    "summary": domain.summary,
+                    "options": {name: kind.description for name, kind in domain.options.items()},
+                    "positional": list(domain.options)[: domain.positional],
                 }
-            )
+                for domain in DOMAINS.values()
+            }
         )
         return
     console = Console(emoji=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import episodes_bar
+from fsmdp.cli.screen import episodes_bar, print_json
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
@@ -24,8 +23,8 @@ LEARNER_NAMES = (
 
 @app.command(
     name="learn",
-    epilog="Examples: [bold]fsmdp learn sysadmin:[/bold][bold]ring:8 --basis pairs[/bold], "
-    "[bold]fsmdp learn pump.json --learner psrl --option known_rewards=true --json[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp learn sysadmin:[/bold][bold]ring:8 --basis pairs[/bold]\n\n"
+    "[bold]fsmdp learn pump.json --learner psrl --option known_rewards=true --json[/bold]\n\n"
     "[bold]fsmdp learn sysadmin:[/bold][bold]ring:60 --output runs/ring[/bold]",
 )
 def learn_command(
@@ -72,7 +71,7 @@ def learn_command(
         raise typer.Exit(130) from None
     found = _figures(model_text, best, run, time.perf_counter() - began)
     if as_json:
-        print(json.dumps(found))
+        print_json(found)
     else:
         _show_run(found, output)
 

@@ -20,11 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def check_output(path: str | None) -> None:
     """Refuse, before hours of work, a path that cannot be written in the end."""
-    from pathlib import Path
+    from fsmdp.model.disk import check_path
 
-    from fsmdp.errors import ModelError
-
-    if path is None:
-        return
-    if not Path(path).parent.is_dir() or Path(path).is_dir():
-        raise ModelError(f"cannot write {path!r}: expected a file in a folder that exists.")
+    if path is not None:
+        check_path(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated, Any
 
@@ -10,13 +9,13 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import working
+from fsmdp.cli.screen import print_json, working
 
 
 @app.command(
     name="plan",
-    epilog="Examples: [bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold], "
-    "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold]\n\n"
+    "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold]\n\n"
     "[bold]fsmdp plan pump.json --method joint --json[/bold]",
 )
 def plan_command(
@@ -77,13 +76,14 @@ def plan_command(
         "choices": list(found.effort.choices),
     }
     if as_json:
-        print(json.dumps(facts))
+        print_json(facts)
     else:
         _show_plan(model, facts, output)
 
 
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=str(model), show_header=False, min_width=60)
@@ -92,7 +92,7 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     error = facts["policy_standard_error"]
     for name, text in (
         ("certified upper bound", f"{facts['upper_bound']:.6g}"),
-        ("policy earns", f"{facts['policy_mean']:.6g} ± {error:.2g}"),
+        ("policy earns", f"{facts['policy_mean']:.6g} ± {error:.2g} (standard error)"),
         ("gap", f"{100 * facts['relative_gap']:.3g} % of the bound"),
         ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
         ("method", f"{facts['method']}, {facts['status']}"),
@@ -106,5 +106,5 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     ):
         table.add_row(name, text)
     if output is not None:
-        table.add_row("plan", output)
+        table.add_row("plan", escape(output))
     Console(emoji=False).print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated
 
@@ -10,12 +9,12 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import working
+from fsmdp.cli.screen import print_json, working
 
 
 @app.command(
     name="report",
-    epilog="Examples: [bold]fsmdp report runs/ring[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp report runs/ring[/bold]\n\n"
     "[bold]fsmdp report runs/ring --output pages/ring --json[/bold]",
 )
 def report_command(
@@ -53,7 +52,7 @@ def report_command(
             "seed": seed,  # taken by every command; nothing here is random
             "seconds": time.perf_counter() - began,
         }
-        print(json.dumps(facts))
+        print_json(facts)
         return
     print(report.path)
     if not quiet:

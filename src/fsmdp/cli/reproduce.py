@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import time
 from typing import Annotated
 
@@ -10,17 +10,22 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import working
+from fsmdp.cli.screen import print_json, working
 
 
 @app.command(
     name="reproduce",
-    epilog="Examples: [bold]fsmdp reproduce[/bold], [bold]fsmdp reproduce --only oracle[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp reproduce[/bold]\n\n"
+    "[bold]fsmdp reproduce --only oracle --only regret[/bold]\n\n"
     "[bold]fsmdp reproduce --full --output reproduction-full[/bold]",
 )
 def reproduce_command(
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this claim; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            help="Only this claim; may be given several times: oracle, planner, reformulation, "
+            "regret, diameter, correlated, proposition, notes, beyond."
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
     output: Annotated[str, typer.Option(help="Folder to write into.")] = "reproduction",
@@ -36,18 +41,26 @@ def reproduce_command(
     from fsmdp.reproduction.reproduce import reproduce
 
     began = time.perf_counter()
-    with working("reproducing", quiet or as_json) as tell:
-        done = reproduce(
-            output,
-            form=Form.FULL if full else Form.SMALL,
-            only=tuple(only or ()),
-            seed=seed,
-            again=again,
-            progress=lambda number, in_all, text: tell(
-                f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
-                f"{time.perf_counter() - began:.0f} s so far"
-            ),
+    try:
+        with working("reproducing", quiet or as_json) as tell:
+            done = reproduce(
+                output,
+                form=Form.FULL if full else Form.SMALL,
+                only=tuple(only or ()),
+                seed=seed,
+                again=again,
+                progress=lambda number, in_all, text: tell(
+                    f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
+                    f"{time.perf_counter() - began:.0f} s so far"
+                ),
+            )
+    except KeyboardInterrupt:
+        print(
+            f"fsmdp: interrupted; claims that were finished are in {output}, the same command goes "
+            "on with the next.",
+            file=sys.stderr,
         )
+        raise typer.Exit(130) from None
     if as_json:
         facts = {
             "page": str(done.page),
@@ -62,7 +75,7 @@ def reproduce_command(
             ],
             "seconds": time.perf_counter() - began,
         }
-        print(json.dumps(facts))
+        print_json(facts)
         return
     from rich.console import Console
     from rich.table import Table

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
 def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
     """A spinner on the error stream that shows what the library logs while it works."""
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True)
     if silent or not console.is_terminal:
@@ -20,7 +24,7 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
 
         class Show(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                status.update(f"{text}: {record.getMessage()}")
+                status.update(escape(f"{text}: {record.getMessage()}"))
 
         log, show = logging.getLogger("fsmdp"), Show()
         level = log.level
@@ -92,3 +96,21 @@ def run_bars(
                 bars.update(task, completed=done, note=note)
 
         yield show
+
+
+def count_of_states(log10: float) -> str:
+    """A number of states as people read it: 256, or 10^18.1."""
+    return f"{round(10**log10):,}" if log10 < 7 else f"10^{log10:.1f}"
+
+
+def print_json(data: Any) -> None:
+    """One JSON object for machines; numbers that JSON does not have become null."""
+    print(json.dumps(_finite(data), allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    return [_finite(one) for one in data] if isinstance(data, (list, tuple)) else data

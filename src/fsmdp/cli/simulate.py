@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated, Any
 
@@ -10,13 +9,13 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
-from fsmdp.cli.screen import episodes_bar, working
+from fsmdp.cli.screen import episodes_bar, print_json, working
 
 
 @app.command(
     name="simulate",
-    epilog="Examples: [bold]fsmdp simulate sysadmin:[/bold][bold]ring:8[/bold], "
-    "[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8 --policy wait --episodes 100000[/bold], "
+    epilog="Examples:\n\n[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8[/bold]\n\n"
+    "[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8 --policy wait --episodes 100000[/bold]\n\n"
     "[bold]fsmdp simulate pump.json --policy plan.npz --json[/bold]",
 )
 def simulate_command(
@@ -60,13 +59,14 @@ def simulate_command(
         "seconds": time.perf_counter() - began,
     }
     if as_json:
-        print(json.dumps(facts))
+        print_json(facts)
         return
     from rich.console import Console
 
     Console(emoji=False).print(
-        f"{model}\n{policy}: {runs.mean:.6g} ± {runs.standard_error:.2g} over {episodes:,} "
-        f"episodes of {runs.steps} steps (from {facts['lowest']:.6g} to {facts['highest']:.6g}), "
+        f"{model}\n{policy}: {runs.mean:.6g} ± {runs.standard_error:.2g} (standard error) over "
+        f"{episodes:,} episodes of {runs.steps} steps (from {facts['lowest']:.6g} to "
+        f"{facts['highest']:.6g}), "
         f"{facts['steps_per_second']:,.0f} steps/s",
         highlight=False,
         markup=False,
@@ -74,7 +74,11 @@ def simulate_command(
 
 
 def _read_policy(model: Any, text: str, basis: str) -> Any:
+    from pathlib import Path
+
+    from fsmdp.errors import ModelError
     from fsmdp.experiments.catalog import read_basis
+    from fsmdp.model.checks import show, show_names
     from fsmdp.model.flat import solve_exactly
     from fsmdp.planning.auto import plan
     from fsmdp.planning.files import load_plan
@@ -85,4 +89,11 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
         return plan(model, read_basis(model, basis))
     if text == "optimal":
         return solve_exactly(model)
-    return load_plan(text) if text.endswith(".npz") else text
+    if text.endswith(".npz") or Path(text).is_file():
+        return load_plan(text)
+    if text == "random":
+        return text
+    raise ModelError(
+        f"unknown policy {show(text)}; expected random, plan, optimal, a plan file (.npz), or one "
+        f"of {show_names(model.actions)}."
+    )

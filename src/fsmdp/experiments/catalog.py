@@ -9,6 +9,7 @@ from typing import Any
 from fsmdp.errors import ModelError
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.model.basis import Basis
+from fsmdp.model.checks import show, suggest
 
 BASES: Mapping[str, Callable[[Any], Basis]] = MappingProxyType(
     {"singles": Basis.singles, "pairs": Basis.pairs, "objects": object_basis}
@@ -50,5 +51,5 @@ def read_rddl_name(text: str) -> tuple[str, str, bool]:
 def read_basis(model: Any, text: str) -> Basis:
     """One of the ready-made bases by name."""
     if text not in BASES:
-        raise ModelError(f"unknown basis {text!r}; expected {', '.join(BASES)}.")
+        raise ModelError(f"unknown basis {show(text)}; {suggest(text, BASES)}.")
     return BASES[text](model)

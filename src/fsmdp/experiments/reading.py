@@ -39,7 +39,7 @@ def _read_seeds(seeds: Any) -> tuple[int, ...]:
     )
 
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
 
 
@@ -80,6 +80,8 @@ def read_specification(path: str | os.PathLike[str]) -> tuple[Specification, str
         raise ModelError(f"{path}: expected text in UTF-8, found byte {error.start}.") from None
     except tomllib.TOMLDecodeError as error:
         raise ModelError(f"{path}: not TOML: {clip(str(error))}; correct the line.") from None
+    except RecursionError:
+        raise ModelError(f"{path}: nested too deeply; expected tables and lists.") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 

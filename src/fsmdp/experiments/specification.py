@@ -104,7 +104,10 @@ class Specification:
                 tuple(int(seed) for seed in data["seeds"]),
                 int(data["checkpoint_every"]),
                 tuple(ModelSetting(**one) for one in data["models"]),
-                tuple(LearnerSetting(**one) for one in data["learners"]),
+                tuple(
+                    LearnerSetting(**{**one, "label": str(one["label"])})
+                    for one in data["learners"]
+                ),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(

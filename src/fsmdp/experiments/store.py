@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
-from fsmdp.model.checks import clip, show, show_names
+from fsmdp.model.checks import clip, is_number, show, show_names
 from fsmdp.model.disk import PART, read_file, write_file
 
 if TYPE_CHECKING:
@@ -39,6 +39,19 @@ RUN, EPISODES, TIMINGS, CHECKPOINT = (
     "timings.parquet",
     "checkpoint.npz",
 )
+
+
+WRITTEN = (
+    SPECIFICATION,
+    SPECIFICATION_TEXT,
+    MODELS,
+    PROVENANCE,
+    RUN,
+    EPISODES,
+    TIMINGS,
+    CHECKPOINT,
+)
+"""Names of the files of a folder; what is left of writing one has a name made from it."""
 
 
 class RunStatus(StrEnum):
@@ -58,6 +71,8 @@ class ModelFacts:
     eliminated in `elimination_order`. `w_norm` is the largest 1-norm of a step's weights in the
     plan of the known model. `regret_bound` holds the paper's general theorem at a grid of episodes.
     """
+
+    __pydantic_config__: ClassVar[dict[str, bool]] = {"allow_inf_nan": False}
 
     text: str
     basis: str
@@ -82,11 +97,10 @@ class ModelFacts:
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ModelFacts:
         """Facts as they were written; keys of later releases are ignored."""
+        from pydantic import TypeAdapter
+
         found = {one.name: data[one.name] for one in fields(ModelFacts) if one.name in data}
-        found["variable_names"] = tuple(found["variable_names"])
-        found["edges"] = tuple((int(a), int(b)) for a, b in found["edges"])
-        found["elimination_order"] = tuple(found["elimination_order"])
-        return ModelFacts(**found)
+        return TypeAdapter(ModelFacts).validate_python(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +121,12 @@ class Run:
     facts: dict[str, Any]
     episodes: polars.DataFrame
     timings: polars.DataFrame
+
+    @property
+    def returns_have_gaps(self) -> bool:
+        """Whether the return of some episode is missing, or no number."""
+        returns = self.episodes["return"]
+        return not returns.dtype.is_float() or not returns.is_finite().fill_null(False).all()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,13 +149,21 @@ class RunFiles:
     timings: bytes | None = None
 
     def as_run(self) -> Run:
-        """The run that these files tell of."""
-        return Run(
+        """The run that these files tell of; a ValueError if they make no sense."""
+        message, done = self.facts["message"], self.episodes is not None
+        if not (message is None or isinstance(message, str)):
+            raise ValueError(f"run.json: message {show(message)}, expected text or null")
+        if done and not is_number(self.facts["seconds"]):
+            raise ValueError(f"run.json: seconds {show(self.facts['seconds'])}")
+        run = Run(
             **{name: self.facts[name] for name in _OF_RUN},
             facts=self.facts,
             episodes=_frame(self.episodes, EPISODE_COLUMNS),
             timings=_frame(self.timings, TIMING_COLUMNS),
         )
+        if done and (len(run.episodes) != self.facts["episodes"] or run.returns_have_gaps):
+            raise ValueError("episodes.parquet: expected a return for each of the episodes")
+        return run
 
 
 class Store:
@@ -179,8 +207,11 @@ class Store:
             self._make(self.run_folder(run.id))
             if self.status(run.id) is RunStatus.DONE:
                 self.checkpoint(run.id).unlink(missing_ok=True)
-        for left in self.folder.rglob(f".*{PART}"):
-            left.unlink(missing_ok=True)
+        folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
+        for folder in folders:
+            for name in WRITTEN:
+                for left in folder.glob(f".{name}.*-*{PART}"):
+                    left.unlink(missing_ok=True)
 
     def _make(self, folder: Path) -> None:
         try:
@@ -255,7 +286,7 @@ class Store:
 
         try:
             return files.as_run()
-        except (KeyError, PolarsError) as error:
+        except (KeyError, ValueError, PolarsError) as error:
             raise ModelError(
                 f"{self.run_folder(run_id)}: {type(error).__name__} {clip(str(error))}, expected "
                 "files that `compare` wrote; remove the folder and run `compare` again."

@@ -171,8 +171,8 @@ def test_the_verdict_names_the_learner_with_the_least_regret_not_one_given_the_m
     trials, facts = charted(fabricate())
     finals = finals_of_model("ring-6", trials, facts)
     text = verdict("ring-6", finals)
-    assert text.startswith("On ring-6, UCRL tight (heuristic) did best: regret ")
-    assert "Next came UCRL-Factored: regret" in text
+    assert text.startswith("On ring-6, UCRL tight (heuristic) ")
+    assert "UCRL-Factored, regret" in text or "UCRL-Factored: regret" in text
     best = next(final for final in finals if final.trials.learner == "ucrl-tight")
     assert with_interval(best.figures["regret"]) in text
 
@@ -191,10 +191,10 @@ def test_the_verdict_follows_the_numbers():
 
 def test_differences_that_may_be_chance_are_said_to_be():
     trials, facts = charted(fabricate(seeds=1))
-    assert "may be chance" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    assert "no clear winner" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
     same = tuple(replace(LEARNERS[0], id=name, label=name) for name in ("one", "two"))
     trials, facts = charted(fabricate(learners=same))
-    assert "intervals overlap" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    assert "no clear winner" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
 
 
 def test_where_regret_is_not_known_the_verdict_goes_by_the_return_at_the_end():
@@ -216,7 +216,7 @@ def test_the_opening_counts_what_failed_and_what_is_missing():
     results = fabricate(missing=["ring-6--ucrl--seed-0"], failing=["ring-6--random--seed-1"])
     assert opening(results) == (
         "4 learners on 1 model, 3 seeds each, 200 episodes a run: 12 runs in all, of which "
-        "1 failed and 1 not finished."
+        "1 refused or failed (listed below) and 1 not finished."
     )
 
 

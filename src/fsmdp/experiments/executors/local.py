@@ -55,7 +55,9 @@ class LocalExecutor:
         self, function: Callable[[Task], Result], tasks: dict[int, Task]
     ) -> Iterator[tuple[int, Result]]:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(max_workers=self.workers, env=ONE_THREAD)
+            self._pool = ProcessPoolExecutor(
+                max_workers=min(self.workers, len(tasks)), env=ONE_THREAD
+            )
         position_of = {self._pool.submit(function, task): at for at, task in tasks.items()}
         for future in as_completed(position_of):
             yield position_of[future], future.result()

@@ -276,7 +276,8 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def _provenance(results: Results) -> str:
     given = results.provenance
-    versions = given.get("versions") or {}
+    versions = given.get("versions")
+    versions = versions if isinstance(versions, Mapping) else {}
     rows: list[tuple[str, str]] = [
         (label, str(given[key]))
         for key, label in (

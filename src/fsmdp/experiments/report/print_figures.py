@@ -107,24 +107,32 @@ def _scale_axes(axes: Axes, panel: Panel, log: bool) -> None:
     axes.set_title(panel.y_label, loc="left", fontsize=9, color=INK)
     if log:
         axes.set_xscale("log")
-        _plain_powers(axes.xaxis)
+        x = np.concatenate([line.x for line in panel.lines])
+        _plain_powers(axes.xaxis, float(np.nanmin(x)), float(np.nanmax(x)))
     if panel.log:
         axes.set_yscale("log")
         axes.set_ylim(*panel.log_range)
-        _plain_powers(axes.yaxis)
+        _plain_powers(axes.yaxis, *panel.log_range)
 
 
-def _plain_powers(axis: Axis) -> None:
-    """Ticks at powers of ten, written without the markup that names are kept from."""
-    from matplotlib.ticker import FuncFormatter, NullLocator
+def _plain_powers(axis: Axis, low: float, high: float) -> None:
+    """Ticks at powers of ten, written without the markup that names are kept from.
 
+    Where fewer than three would be seen, also at twice and five times each.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    few = math.floor(math.log10(high)) - math.ceil(math.log10(low)) < 2
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     axis.set_minor_locator(NullLocator())
 
 
 def power_of_ten(value: float) -> str:
-    """1, 10, 100, 1,000, and then 10⁴."""
+    """1, 2, 5, 10, 100, 1,000, and then 10⁴."""
     exponent = round(math.log10(value))
+    if not math.isclose(value, 10.0**exponent, rel_tol=1e-6):
+        return f"{value:g}"
     if 0 <= exponent <= 3:
         return f"{10**exponent:,}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -24,18 +24,22 @@ def opening(results: Results) -> str:
         f"{plural(specification.episodes, 'episode')} a run: "
         f"{plural(len(specification.runs), 'run')} in all"
     )
-    absent = [f"{failed} failed"] if failed else []
+    absent = [f"{failed} refused or failed (listed below)"] if failed else []
     if results.missing:
         absent.append(f"{len(results.missing)} not finished")
     return text + (f", of which {' and '.join(absent)}." if absent else ".")
 
 
 def tally(finals_by_model: Iterable[Sequence[Final]]) -> str:
-    """On how many models each learner did best."""
+    """On how many models each learner did best, by intervals that do not overlap."""
     ranked = [_ranked(finals) for finals in finals_by_model]
-    wins = Counter(learners[0].trials.label for learners in ranked if len(learners) > 1)
+    wins = Counter(
+        learners[0].trials.label
+        for learners in ranked
+        if len(learners) > 1 and _is_clear(learners[0], learners[1])
+    )
     counts = [f"{label} on {count}" for label, count in wins.most_common()]
-    return f"Best of the learners: {', '.join(counts)} of {len(ranked)} models." if counts else ""
+    return f"Clearly best: {', '.join(counts)} of {len(ranked)} models." if counts else ""
 
 
 def verdict(model: str, finals: Sequence[Final]) -> str:
@@ -47,9 +51,14 @@ def verdict(model: str, finals: Sequence[Final]) -> str:
     if len(learners) == 1:
         return f"On {name}, {best.trials.label} ended with {_ended(best)}."
     second = learners[1]
+    if not _is_clear(best, second):
+        return (
+            f"On {name}, {best.trials.label} ended first by its mean, {_ended(best)}, but its "
+            f"interval overlaps that of {second.trials.label}, {_ended(second)}: no clear winner."
+        )
     return (
         f"On {name}, {best.trials.label} did best: {_ended(best)}. Next came "
-        f"{second.trials.label}: {_ended(second)}{_doubt(best, second)}."
+        f"{second.trials.label}: {_ended(second)}."
     )
 
 
@@ -117,13 +126,13 @@ def _ended(final: Final) -> str:
     if percent is None:
         return text
     if percent.mean <= (percent.half_width or 0.0):
-        return text + ", in the last tenth of episodes no further below V* than its interval"
+        return text + ", at V* in the last tenth of episodes, up to the interval"
     return text + f", in the last tenth of episodes {percent.mean:.2g} % below V*"
 
 
-def _doubt(best: Final, second: Final) -> str:
+def _is_clear(best: Final, second: Final) -> bool:
+    """Whether the intervals of two learners lie apart; one seed has none."""
     first, other = _loss(best), _loss(second)
     if first.half_width is None or other.half_width is None:
-        return " (one seed: the difference may be chance)"
-    overlap = first.mean + first.half_width >= other.mean - other.half_width
-    return " (their intervals overlap)" if overlap else ""
+        return False
+    return first.mean + first.half_width < other.mean - other.half_width

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -37,7 +38,11 @@ LARGEST_FILE = 2**28
 def cache_folder() -> Path:
     """Where imported models are kept: $XDG_CACHE_HOME/fsmdp/rddl, or ~/.cache/fsmdp/rddl."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fsmdp" / "rddl"
+    try:
+        folder = Path(base) if base else Path.home() / ".cache"
+    except RuntimeError:  # no home is known, as in some containers
+        folder = Path(tempfile.gettempdir())
+    return folder / "fsmdp" / "rddl"
 
 
 def cache_path(digest: str, limits: Sequence[int]) -> Path:
