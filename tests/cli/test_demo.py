@@ -25,7 +25,7 @@ def run(*arguments):
 def test_the_demo_ends_with_a_table_and_the_path_of_a_report(folder):
     done = run("--output", folder)
     assert done.exit_code == 0, done.output
-    for words in ("ring 3, pairs", "ring 14, singles", "UCRL-Factored", "PSRL-Factored", "refused"):
+    for words in ("ring 3", "ring 14", "UCRL-Factored", "PSRL-Factored", "refused"):
         assert words in done.output
     assert done.output.strip().endswith("report.html")
 

@@ -98,14 +98,13 @@ def judge(evidence: Evidence) -> Judgement:
     """Which notes the numbers bear out, and whether what they put in place holds."""
     rows = evidence["notes"].sort("note").to_dicts()
     verdicts = [note_verdict(row) for row in rows]
-    reason = "; ".join(
-        f"({row['note']}) {verdict}: {row['measured']}"
-        for row, verdict in zip(rows, verdicts, strict=True)
+    words = ", ".join(
+        f"{row['note']} {verdict}" for row, verdict in zip(rows, verdicts, strict=True)
     )
+    seen = verdicts.count(CONFIRMED)
+    reason = f"{seen} of {len(rows)} notes confirmed ({words})"
     if NOT_REPAIRED in verdicts:
         return Judgement(Verdict.FAILS, reason)
-    seen = verdicts.count(CONFIRMED)
-    reason = f"{seen} of {len(rows)} notes confirmed. {reason}"
     return Judgement(Verdict.CORRECTED if seen else Verdict.HOLDS, reason)
 
 
