@@ -165,7 +165,7 @@ def judge(evidence: Evidence) -> Judgement:
     steps = dict(evidence["diameters"].iter_rows())
     ratio = ends[DISCONNECTED]["regret"] / ends[CONNECTED]["regret"]
     reason = (
-        f"diameter {steps[CONNECTED]:.3g} steps when connected, {steps[DISCONNECTED]:.3g} when "
+        f"diameter {steps[CONNECTED]:,.0f} steps when connected, {steps[DISCONNECTED]:,.0f} when "
         f"not; regret {ends[CONNECTED]['regret']:.3g} and {ends[DISCONNECTED]['regret']:.3g}, a "
         f"ratio of {ratio:.2f}"
     )
@@ -176,7 +176,7 @@ def judge(evidence: Evidence) -> Judgement:
 def draw(evidence: Evidence) -> Chart:
     """Both regret curves."""
     notes = {
-        name: f"diameter {steps:.3g} steps" if np.isfinite(steps) else "diameter infinite"
+        name: f"diameter {steps:,.0f} steps" if np.isfinite(steps) else "diameter infinite"
         for name, steps in evidence["diameters"].iter_rows()
     }
     return Chart(

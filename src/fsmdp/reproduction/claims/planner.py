@@ -46,6 +46,10 @@ SIZES = {
 def run(form: Form, _: int, tell: Tell) -> Evidence:
     """All planners on the same problems, one size growing at a time; nothing is random."""
     sizes, values, timed = SIZES[form], [], []
+    tell("planner: compiling")
+    small = sysadmin(2, horizon=2)
+    for _, planner in _planners(with_ellipsoid=True):
+        planner.solve(problem_of_model(small, Basis.singles(small), "uniform"))
     for sweep, size, model, basis in _problems(sizes):
         assert model.horizon is not None
         problem = problem_of_model(model, basis, "uniform")
