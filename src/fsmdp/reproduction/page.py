@@ -52,19 +52,19 @@ def markdown_page(findings: Sequence[Finding], form: Form) -> str:
             "",
             f"## {claim.title}",
             "",
-            claim.statement,
+            _plain(claim.statement),
             "",
             f"![{one.chart.title}]({claim.name}/{claim.name}.svg)",
             "",
-            f"*{one.chart.caption}*",
+            f"*{_plain(one.chart.caption)}*",
             "",
             *(line for table in one.tables for line in (*_markdown_table(table), "")),
             f"**{MARKS[one.judgement.verdict]} {str(one.judgement.verdict).capitalize()}:** "
-            f"{one.judgement.reason}.",
+            f"{_plain(one.judgement.reason)}.",
             "",
-            f"*What was run.* {claim.what_was_run}",
+            f"*What was run.* {_plain(claim.what_was_run)}",
             "",
-            f"*Rule.* {claim.rule}",
+            f"*Rule.* {_plain(claim.rule)}",
             "",
             f"*Command.* `{one.command}` ({_duration(one.seconds)})",
         ]
@@ -110,11 +110,16 @@ def _section(one: Finding) -> str:
 </section>"""
 
 
+def _plain(text: str) -> str:
+    """Text whose V* and Q* stay what they are in Markdown."""
+    return text.replace("*", "\\*")
+
+
 def _markdown_table(table: polars.DataFrame) -> list[str]:
     heads = [_words(name) for name in table.columns]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for row in table.iter_rows():
-        cells = (_cell(value).replace("|", "\\|") for value in row)
+        cells = (_plain(_cell(value)).replace("|", "\\|") for value in row)
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

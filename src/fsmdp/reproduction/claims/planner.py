@@ -43,7 +43,7 @@ SIZES = {
 }
 
 
-def run(form: Form, _: int, tell: Tell) -> Evidence:
+def run(form: Form, _seed: int, tell: Tell) -> Evidence:
     """All planners on the same problems, one size growing at a time; nothing is random."""
     sizes, values, timed = SIZES[form], [], []
     tell("planner: compiling")
