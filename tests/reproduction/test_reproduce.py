@@ -244,7 +244,8 @@ def only_cheap(monkeypatch):
     def run(form, seed, tell):
         runs.append((form, seed))
         tell("counting")
-        return Evidence({"count": polars.DataFrame({"n": [1.0, 2.0]})})
+        table = {"n": [1.0, 2.0], "what_it_is": ["V* | <i>one</i>", None]}
+        return Evidence({"count": polars.DataFrame(table)})
 
     def draw(_):
         return reformulation.draw(
@@ -266,6 +267,7 @@ def only_cheap(monkeypatch):
         run,
         lambda evidence: Judgement(Verdict.HOLDS, f"{evidence['count']['n'].sum()}"),
         draw,
+        tables={"count": ("n", "what_it_is")},
     )
     monkeypatch.setattr("fsmdp.reproduction.catalogue.CLAIMS", (claim,))
     return runs
@@ -298,7 +300,11 @@ def test_pages_hold_verdict_reason_rule_and_command_with_names_escaped(only_chea
     assert "A &lt;b&gt;cheap&lt;/b&gt; claim" in page
     assert "<?xml" not in page
     assert "http-equiv" in html_page(done.findings, Form.TINY)
-    assert "(cheap/cheap.svg)" in markdown_page(done.findings, Form.TINY)
+    markdown = markdown_page(done.findings, Form.TINY)
+    assert "(cheap/cheap.svg)" in markdown
+    assert "| n | what it is |" in markdown
+    assert "| 1 | V\\* \\| <i>one</i> |" in markdown
+    assert "<td>V* | &lt;i&gt;one&lt;/i&gt;</td>" in page
     assert (tmp_path / "cheap" / "cheap.png").read_bytes().startswith(b"\x89PNG")
 
 
