@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -373,3 +374,14 @@ def test_metadata_of_a_run_says_how_it_was_made(whole):
     assert facts["options"]["confidence"] == "bernstein"
     assert facts["seconds"] >= facts["seconds_planning"] > 0
     assert facts["heuristic"] is False
+
+
+def _pid_after_a_while(_):
+    time.sleep(0.5)
+    return os.getpid()
+
+
+def test_a_pool_grows_from_one_task_to_as_many_workers_as_were_asked_for():
+    with choose_executor("local", 2) as engine:
+        assert len(list(engine.run(_pid_after_a_while, [0]))) == 1
+        assert len({pid for _, pid in engine.run(_pid_after_a_while, [0, 1, 2, 3])}) == 2

@@ -25,6 +25,7 @@ class LocalExecutor:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: Any = None
+        self._size = 0
 
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -54,10 +55,11 @@ class LocalExecutor:
     def _results(
         self, function: Callable[[Task], Result], tasks: dict[int, Task]
     ) -> Iterator[tuple[int, Result]]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                max_workers=min(self.workers, len(tasks)), env=ONE_THREAD
-            )
+        wanted = min(self.workers, len(tasks))  # idle processes would only take memory
+        if self._size < wanted:
+            self._stop()
+            self._pool = ProcessPoolExecutor(max_workers=wanted, env=ONE_THREAD)
+            self._size = wanted
         position_of = {self._pool.submit(function, task): at for at, task in tasks.items()}
         for future in as_completed(position_of):
             yield position_of[future], future.result()
@@ -66,7 +68,7 @@ class LocalExecutor:
         if self._pool is not None:
             with _quiet_manager():
                 self._pool.shutdown(wait=True, kill_workers=True)
-            self._pool = None
+            self._pool, self._size = None, 0
 
     def __enter__(self) -> LocalExecutor:
         return self
