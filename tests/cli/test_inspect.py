@@ -46,7 +46,7 @@ def test_the_edges_of_a_ring_s_cost_network_are_those_of_the_ring():
     model = fsmdp.domains.sysadmin(6)
     network, _ = network_of_model(model, fsmdp.Basis.singles(model))
     ring = {tuple(sorted((i, (i + 1) % 6))) for i in range(6)}
-    assert set(joined_variables(network)) == ring
+    assert set(joined_variables(network.elimination.network.all_scopes)) == ring
 
 
 def test_the_list_names_every_domain_with_its_options():

@@ -385,3 +385,16 @@ def test_a_pool_grows_from_one_task_to_as_many_workers_as_were_asked_for():
     with choose_executor("local", 2) as engine:
         assert len(list(engine.run(_pid_after_a_while, [0]))) == 1
         assert len({pid for _, pid in engine.run(_pid_after_a_while, [0, 1, 2, 3])}) == 2
+
+
+def test_only_what_writing_our_own_files_left_is_removed(tmp_path):
+    mine = [tmp_path / ".mine.part", tmp_path / "deep" / "x" / ".download.part"]
+    left = [tmp_path / ".models.json.12-34.part"]
+    asked = ring(episodes=5, learners=[{"learner": "random"}])
+    left.append(tmp_path / "runs" / asked.runs[0].id / ".episodes.parquet.12-34.part")
+    for path in (*mine, *left):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    compare(asked, tmp_path, Here())
+    assert all(path.exists() for path in mine)
+    assert not any(path.exists() for path in left)

@@ -328,3 +328,17 @@ def test_an_unknown_claim_and_a_folder_that_cannot_be_made_are_refused(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="name another folder"):
         reproduce(tmp_path / "file" / "under", form=Form.TINY)
+
+
+def test_trials_on_two_processes_give_the_numbers_of_one():
+    from fsmdp.reproduction.losses import Trial, measure_all
+
+    islands = diameter.TwoIslands(3, connected=True)
+    trials = [
+        Trial({"model": "islands"}, islands.prepare, diameter.practical, 10, seed)
+        for seed in range(2)
+    ]
+    told = []
+    both, alone = (measure_all(trials, workers, told.append) for workers in (2, 1))
+    assert both.equals(alone)
+    assert told == ["1 of 2 runs", "2 of 2 runs"]

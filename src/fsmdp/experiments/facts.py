@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +145,7 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     """
     from fsmdp.elimination.order import best_order
     from fsmdp.planning.bellman import network_of_model
+    from fsmdp.planning.sizes import joined_variables
 
     try:
         elimination = network_of_model(model, basis)[0].elimination
@@ -158,10 +158,9 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
         narrow = best_order(network.default_scopes, network.sizes)
         if narrow.induced_width == elimination.induced_width:
             scopes, order = network.default_scopes, narrow
-    edges = sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)})
     return {
         "induced_width": elimination.induced_width,
-        "edges": tuple(edges),
+        "edges": joined_variables(scopes),
         "elimination_order": tuple(order.variables),
     }
 

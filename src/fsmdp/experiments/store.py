@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
 from fsmdp.model.checks import clip, is_number, show, show_names
-from fsmdp.model.disk import PART, read_file, write_file
+from fsmdp.model.disk import PART, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
     import polars
@@ -199,12 +199,12 @@ class Store:
 
     def make_folder(self) -> None:
         """The folder itself."""
-        self._make(self.folder)
+        make_folder(self.folder)
 
     def make_run_folders(self, specification: Specification) -> None:
         """A folder for each run, without what a killed process left that no one needs."""
         for run in specification.runs:
-            self._make(self.run_folder(run.id))
+            make_folder(self.run_folder(run.id))
             if self.status(run.id) is RunStatus.DONE:
                 self.checkpoint(run.id).unlink(missing_ok=True)
         folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
@@ -212,15 +212,6 @@ class Store:
             for name in WRITTEN:
                 for left in folder.glob(f".{name}.*-*{PART}"):
                     left.unlink(missing_ok=True)
-
-    def _make(self, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ModelError(
-                f"cannot make the folder {str(folder)!r}: {error.strerror or error}; give another "
-                "with --output."
-            ) from None
 
     def write_specification(self, specification: Specification, text: str | None) -> None:
         """The specification with its defaults, and as the user wrote it."""

@@ -47,6 +47,18 @@ def read_file(path: str | os.PathLike[str], largest: int) -> bytes:
         raise ModelError(f"cannot read {show(str(source))}: {_reason(error)}.") from None
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder that is there, with those above it; a ModelError if it cannot be made."""
+    folder = _as_path(path, "make the folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot make the folder {show(str(folder))}: {_reason(error)}; name another folder."
+        ) from None
+    return folder
+
+
 def check_path(path: object) -> Path:
     """The path of a file that can be written: its folder is there, and it is no folder itself."""
     target = _as_path(path, "write")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import BellmanNetwork, network_of_model
+from fsmdp.model.variables import Scope
+from fsmdp.planning.bellman import network_of_model
 
 CHOICES = ("shared", "separate")
 
@@ -43,7 +46,6 @@ def _size(model: FactoredMDP, basis: Basis, choice: str, limit: int) -> NetworkS
     return NetworkSize(choice, found.induced_width, found.largest_table, found.n_rows, None)
 
 
-def joined_variables(network: BellmanNetwork) -> tuple[tuple[int, int], ...]:
-    """Edges of the cost network: pairs of variables that stand together in some scope."""
-    scopes = network.elimination.network.all_scopes
-    return tuple(sorted({(i, j) for scope in set(scopes) for i in scope for j in scope if i < j}))
+def joined_variables(scopes: Sequence[Scope]) -> tuple[tuple[int, int], ...]:
+    """Edges of a cost network: pairs of variables that stand together in some scope."""
+    return tuple(sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)}))

@@ -11,7 +11,7 @@ import polars
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.provenance import source_commit, versions
-from fsmdp.model.disk import read_file, write_file
+from fsmdp.model.disk import make_folder, read_file, write_file
 from fsmdp.reproduction.claim import Evidence, Form
 
 FACTS = "evidence.json"
@@ -20,7 +20,7 @@ LARGEST = 2**28
 
 def write_evidence(folder: Path, evidence: Evidence, form: Form, seed: int, seconds: float) -> None:
     """Tables as Parquet (to read again) and CSV (to look at); the list of them comes last."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name, table in {**evidence.tables, **evidence.timed}.items():
         content = io.BytesIO()
         table.write_parquet(content)

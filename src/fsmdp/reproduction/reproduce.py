@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsmdp.errors import ModelError
 from fsmdp.experiments.report.charts import Chart
 from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.report.style import learner_styles
-from fsmdp.model.checks import as_whole, show
-from fsmdp.model.disk import write_file
+from fsmdp.model.checks import as_whole
+from fsmdp.model.disk import make_folder, write_file
 from fsmdp.reproduction.catalogue import find_claims
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement
 from fsmdp.reproduction.evidence import read_evidence, write_evidence
@@ -49,13 +48,7 @@ def reproduce(
     """
     as_whole(seed, "seed", 0)
     claims = find_claims(only)
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ModelError(
-            f"cannot write into {show(str(target))}: {error.strerror}; name another folder."
-        ) from None
+    target = make_folder(folder)
     findings = []
     for number, claim in enumerate(claims):
 

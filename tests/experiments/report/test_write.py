@@ -154,7 +154,7 @@ def test_several_models_have_a_navigation_and_a_tally(tmp_path):
     page = Reader(report.path.read_text())
     assert page.links == [*(f"#model-{n}" for n in range(6)), "#provenance"]
     text = "".join(page.text)
-    assert text.count("did best: regret") + text.count("no clear winner") == 6
+    assert text.count("no clear winner") == 6  # two seeds are too few
 
 
 def test_a_folder_is_read_and_its_report_lies_in_it(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, ModelFacts, Results, Run
-from fsmdp.model.checks import is_number, show, show_names
+from fsmdp.model.checks import show, show_names
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
@@ -113,11 +113,6 @@ def _is_bound(found: Mapping[str, Any]) -> bool:
 
 
 def _check_frames(run: Run) -> None:
-    if not is_number(run.facts.get("seconds")):
-        raise ModelError(
-            f"run {show(run.id)}: run.json has no number under 'seconds'; remove the run's folder "
-            "and run `fsmdp compare` again."
-        )
     for frame, columns in ((run.episodes, EPISODE_COLUMNS), (run.timings, TIMING_COLUMNS)):
         absent = [column for column in columns if column not in frame.columns]
         if absent or not frame.height or frame.height != run.episodes.height:

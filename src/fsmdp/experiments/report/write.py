@@ -19,7 +19,7 @@ from fsmdp.experiments.report.style import Style, learner_styles
 from fsmdp.experiments.report.trials import check_facts, trials_of_model
 from fsmdp.experiments.store import Results, read_results
 from fsmdp.model.checks import plural, show
-from fsmdp.model.disk import write_file
+from fsmdp.model.disk import make_folder, write_file
 
 PAGE, FIGURES, SUMMARY = "report.html", "figures", "summary.csv"
 
@@ -54,7 +54,7 @@ def write_report(
     results, folder = _results_and_folder(results_or_folder, output)
     sections = tuple(_sections(results))
     styles = learner_styles([learner.id for learner in results.specification.learners])
-    _make_folder(folder)
+    make_folder(folder)
     drawn = _draw(folder / FIGURES, sections, styles, progress) if figures else ()
     finals = [final for section in sections for final in section.finals]
     write_file(folder / SUMMARY, summary_frame(finals).write_csv().encode())
@@ -80,7 +80,7 @@ def _draw(
         for stem, section in zip(file_stems([one.model for one in sections]), sections, strict=True)
         for chart in section.charts
     ]
-    _make_folder(folder)
+    make_folder(folder)
     paths = []
     for done, (name, chart) in enumerate(charts, start=1):
         for kind, content in printed(chart, styles).items():
@@ -150,13 +150,3 @@ def file_stems(models: Sequence[str]) -> list[str]:
     if len(set(stems)) == len(stems):
         return stems
     return [f"{position}-{stem}" for position, stem in enumerate(stems)]
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ModelError(
-            f"cannot make the folder {show(str(folder))}: {error.strerror or error}; give another "
-            "with --output."
-        ) from None
