@@ -16,6 +16,7 @@ from rich.table import Table
 import fsmdp
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
+from fsmdp.planning.clock import Clock
 from fsmdp.planning.ellipsoid import solve_ellipsoid
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import separate
@@ -172,7 +173,7 @@ def ellipsoid(limit=120.0):
         model = fsmdp.domains.sysadmin(machines, horizon=horizon)
         network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
         means = state_means("uniform", network.basis, model)
-        found = solve_ellipsoid(network, intervals, means, epsilon=0.01, time_limit=limit)
+        found = solve_ellipsoid(network, intervals, means, epsilon=0.01, clock=Clock(limit))
         if found.status != "optimal":
             break
         seconds, exact = seconds_of(lambda n=network, i=intervals, m=means: solve_joint(n, i, m))

@@ -42,12 +42,12 @@ from .planning.auto import plan as plan
 from .planning.certificate import Certificate as Certificate
 from .planning.files import load_plan as load_plan
 from .planning.files import save_plan as save_plan
-from .planning.highs import Status as Status
 from .planning.plan import Plan as Plan
 from .planning.planners import CuttingPlanes as CuttingPlanes
 from .planning.planners import Ellipsoid as Ellipsoid
 from .planning.planners import Joint as Joint
 from .planning.planners import Stagewise as Stagewise
+from .planning.solution import Status as Status
 from .simulation.environment import make_env as make_env
 from .simulation.gap import Gap as Gap
 from .simulation.gap import certified_gap as certified_gap

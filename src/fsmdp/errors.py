@@ -27,3 +27,15 @@ class PlanningError(FsmdpError):
 
 class ExperimentError(FsmdpError):
     """Runs that cannot go on: a folder in use, an engine that is not installed, dying workers."""
+
+
+class FsmdpWarning(UserWarning):
+    """Base of every warning that fsmdp gives: a result that is valid, and less than hoped for."""
+
+
+class TrivialBoundWarning(FsmdpWarning):
+    """A plan's bound is no better than the largest reward at every step."""
+
+
+class PoorPolicyWarning(FsmdpWarning):
+    """A policy that could not be told apart from doing nothing or acting at random."""

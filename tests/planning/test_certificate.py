@@ -20,8 +20,11 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.flat import solve_exactly
 from fsmdp.planning.bellman import VIEWS, network_of_model, state_means
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.highs import Status
-from fsmdp.planning.joint import solve_joint
+from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.highs import LiveProgram
+from fsmdp.planning.interior import InteriorProgram
+from fsmdp.planning.joint import joint_program, solve_joint
+from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 ROUNDING = 1e-9
@@ -166,8 +169,12 @@ def test_a_joint_solve_stopped_early_still_certifies(solver, horizon, time_limit
     model = sysadmin(6, topology="bidirectional-ring", horizon=horizon, discount=0.9)
     network, intervals = network_of_model(model, Basis.pairs(model))
     means = state_means("initial", network.basis, model)
-    found = solve_joint(network, intervals, means, solver=solver, time_limit=time_limit)
-    certificate, lifted = certify(network, intervals, found.weights, means)
+    program = joint_program(network, intervals, means)
+    parts = program.cost, program.matrix, program.lower
+    kind = InteriorProgram if solver == "interior" else LiveProgram
+    found = kind(*parts).solve(Clock(time_limit))
+    weights = program.read_weights(found.values)
+    certificate, lifted = certify(network, intervals, weights, means)
     assert certificate.upper_bound >= solve_exactly(model).start_value - ROUNDING
     assert_dominates(known_problem(model, Basis.pairs(model)).numbers, lifted, [model])
 
@@ -177,7 +184,11 @@ def test_a_joint_solve_without_time_says_so(solver):
     model = sysadmin(12, topology="bidirectional-ring", horizon=10)
     network, intervals = network_of_model(model, Basis.pairs(model))
     means = state_means("initial", network.basis, model)
-    found = solve_joint(network, intervals, means, solver=solver, time_limit=0.0)
+    with pytest.raises(Stopped):
+        solve_joint(network, intervals, means, solver=solver, clock=Clock(0.0))
+    program = joint_program(network, intervals, means)
+    kind = InteriorProgram if solver == "interior" else LiveProgram
+    found = kind(program.cost, program.matrix, program.lower).solve(Clock(0.0))
     assert found.status is Status.TIME_LIMIT
 
 

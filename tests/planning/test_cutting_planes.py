@@ -11,9 +11,9 @@ from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.enumerated import joint_optimum, stage_optimum
-from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import excesses
+from fsmdp.planning.solution import Status
 
 TOLERANCE = 1e-6
 
@@ -44,7 +44,7 @@ def test_weights_of_joint_cuts_are_feasible(problem):
 @given(problems())
 def test_stages_by_cuts_reach_the_enumerated_optimum_of_every_stage(problem):
     means = problem.numbers.means("uniform")
-    found, cuts = solve_stages_by_cuts(problem.network, problem.intervals, means)
+    found, _, cuts = solve_stages_by_cuts(problem.network, problem.intervals, means)
     assert found.status is Status.OPTIMAL
     following = np.zeros(len(means))
     for row in reversed(range(problem.network.horizon)):
@@ -60,8 +60,8 @@ def test_a_joint_master_started_from_stages_needs_fewer_rounds():
     network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
     uniform = state_means("uniform", network.basis, model)
     means = state_means("initial", network.basis, model)
-    stages, cuts = solve_stages_by_cuts(network, intervals, uniform)
-    warm = solve_joint_by_cuts(network, intervals, means, cuts, stages.weights)
+    _, near, cuts = solve_stages_by_cuts(network, intervals, uniform)
+    warm = solve_joint_by_cuts(network, intervals, means, cuts, near)
     cold = solve_joint_by_cuts(network, intervals, means)
     by_rows = solve_joint(network, intervals, means).objective
     assert warm.certified == pytest.approx(by_rows, rel=1e-5)

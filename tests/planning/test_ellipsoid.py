@@ -10,10 +10,11 @@ from fsmdp.domains import sysadmin
 from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.clock import Clock
 from fsmdp.planning.ellipsoid import _Ellipsoid, solve_ellipsoid
 from fsmdp.planning.enumerated import joint_optimum
-from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
+from fsmdp.planning.solution import Status
 
 ROUNDING = 1e-7
 
@@ -127,7 +128,7 @@ def test_the_gap_closes_at_the_rate_of_the_theory():
 
 def test_a_solve_without_time_says_so_and_is_still_a_bound():
     problem, means = ring_of_three()
-    found = solve_ellipsoid(problem.network, problem.intervals, means, time_limit=0.0)
+    found = solve_ellipsoid(problem.network, problem.intervals, means, clock=Clock(0.0))
     assert found.status is Status.TIME_LIMIT
     assert found.lower_bound <= joint_optimum(problem.numbers, means) <= found.objective
 
@@ -145,13 +146,13 @@ def test_the_default_ball_grows_until_it_holds_the_optimum():
     """A function that hardly varies needs weights far larger than any value."""
     model = sysadmin(2, topology="ring", horizon=1)
     singles = Basis.singles(model)
-    nearly_one = [type(t)(t.scope, 1 + 0.01 * (t.values - 0.5)) for t in singles.tables[1:]]
+    nearly_one = [type(t)(t.scope, 1 + 0.05 * (t.values - 0.5)) for t in singles.tables[1:]]
     problem = known_problem(model, Basis(nearly_one))
     means = problem.numbers.means("uniform")
     found = solve_ellipsoid(problem.network, problem.intervals, means, epsilon=1e-3)
-    assert np.abs(found.weights).max() > 40
+    assert np.abs(found.weights).max() > 8
     assert_solved(problem, means, 1e-3, found)
-    small = solve_ellipsoid(problem.network, problem.intervals, means, epsilon=1e-3, radius=4.0)
+    small = solve_ellipsoid(problem.network, problem.intervals, means, epsilon=1e-3, radius=0.5)
     assert small.objective > found.objective + 0.01
 
 

@@ -13,8 +13,9 @@ from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.enumerated import joint_optimum
-from fsmdp.planning.highs import Status
-from fsmdp.planning.joint import constant_value, joint_program, solve_joint
+from fsmdp.planning.joint import joint_program, solve_joint
+from fsmdp.planning.solution import Status
+from fsmdp.planning.values import constant_value
 
 CLOSE = 1e-6
 

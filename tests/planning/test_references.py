@@ -17,9 +17,9 @@ from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.ellipsoid import solve_ellipsoid
 from fsmdp.planning.enumerated import joint_optimum, stage_optimum
-from fsmdp.planning.highs import Status
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import separate
+from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 

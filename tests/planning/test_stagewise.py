@@ -12,8 +12,9 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.flat import solve_exactly
 from fsmdp.planning.bellman import VIEWS, Intervals, network_of_model, state_means
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.clock import Clock
 from fsmdp.planning.enumerated import stage_optimum
-from fsmdp.planning.highs import Status
+from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 CLOSE = 1e-6
@@ -129,7 +130,7 @@ def test_a_solve_stopped_early_still_certifies(solver, time_limit):
     model = sysadmin(6, topology="bidirectional-ring", horizon=5)
     network, intervals = network_of_model(model, Basis.pairs(model))
     means = state_means("initial", network.basis, model)
-    found = StagewiseProgram(network, means, solver).solve(intervals, time_limit=time_limit)
+    found = StagewiseProgram(network, means, solver).solve(intervals, clock=Clock(time_limit))
     certificate, lifted = certify(network, intervals, found.weights, means)
     exact = solve_exactly(model)
     assert certificate.upper_bound >= exact.start_value - 1e-9
@@ -139,7 +140,7 @@ def test_a_solve_stopped_early_still_certifies(solver, time_limit):
 
 def test_a_solve_without_time_says_so():
     _, intervals, _, program = ring_program()
-    assert program.solve(intervals, time_limit=0.0).status is Status.TIME_LIMIT
+    assert program.solve(intervals, clock=Clock(0.0)).status is Status.TIME_LIMIT
     assert program.solve(intervals).status is Status.OPTIMAL
 
 

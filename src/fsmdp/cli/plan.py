@@ -9,7 +9,11 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import print_json, working
+from fsmdp.cli.screen import print_json, told, working
+
+INTERRUPTED = 130
+
+EPISODES_WHEN_INTERRUPTED = 100
 
 
 @app.command(
@@ -39,17 +43,23 @@ def plan_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Plan in a known model: a policy, and a certified bound on how far it is from the best."""
+    """Plan in a known model: a policy, and a certified bound on how far it is from the best.
+
+    Ctrl-C ends planning and shows the best bound so far; the exit code is then 130.
+    """
     from fsmdp.experiments.catalog import read_basis, read_model
     from fsmdp.planning.auto import plan
+    from fsmdp.planning.solution import Status
     from fsmdp.simulation.gap import certified_gap
 
     began = time.perf_counter()
     model = read_model(model_text)
     check_output(output)
     options: dict[str, Any] = {} if time_limit is None else {"time_limit": time_limit}
-    with working("planning", quiet or as_json) as tell:
+    with told() as notes, working("planning", quiet or as_json) as tell:
         found = plan(model, read_basis(model, basis), method, weights, **options)
+        if found.status is Status.INTERRUPTED:
+            episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
         tell("simulating the policy")
         gap = certified_gap(model, found, episodes, seed)
     if output is not None:
@@ -66,11 +76,20 @@ def plan_command(
         "columns": found.columns,
         "iterations": found.iterations,
         "objective": found.objective,
+        "dual_bound": found.dual_bound,
         "upper_bound": found.upper_bound,
+        "trivial_bound": found.trivial_bound,
         "violation": found.certificate.violation,
         "policy_mean": gap.runs.mean,
         "policy_standard_error": gap.runs.standard_error,
+        "policy_lower_limit": gap.lower_limit,
+        "level": gap.level,
+        "baselines": {name: runs.mean for name, runs in gap.baselines.items()},
         "relative_gap": gap.relative,
+        "relative_gap_limit": gap.relative_limit,
+        "statement": gap.statement(),
+        "outcome": found.outcome,
+        "notes": notes,
         "seconds": time.perf_counter() - began,
         "seconds_by_phase": dict(found.seconds),
         "choices": list(found.effort.choices),
@@ -79,6 +98,8 @@ def plan_command(
         print_json(facts)
     else:
         _show_plan(model, facts, output)
+    if found.status is Status.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
@@ -93,9 +114,9 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     for name, text in (
         ("certified upper bound", f"{facts['upper_bound']:.6g}"),
         ("policy earns", f"{facts['policy_mean']:.6g} ± {error:.2g} (standard error)"),
-        ("gap", f"{100 * facts['relative_gap']:.3g} % of the bound"),
+        ("gap", facts["statement"]),
         ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
-        ("method", f"{facts['method']}, {facts['status']}"),
+        ("method", f"{facts['method']}; {facts['outcome']}"),
         (
             "size",
             f"{facts['functions']} functions, induced width {facts['induced_width']}, "
@@ -103,8 +124,9 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         ),
         ("seconds", f"{facts['seconds']:.2f}"),
         ("chosen", "\n".join(facts["choices"])),
+        *(("note", note) for note in facts["notes"]),
     ):
-        table.add_row(name, text)
+        table.add_row(name, escape(text))
     if output is not None:
         table.add_row("plan", escape(output))
     Console(emoji=False).print(table)

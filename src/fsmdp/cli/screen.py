@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,29 +14,55 @@ from typing import Any
 
 @contextmanager
 def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
-    """A spinner on the error stream that shows what the library logs while it works."""
+    """What the library logs while it works: a spinner on the error stream, or plain lines."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(stderr=True)
-    if silent or not console.is_terminal:
+    if silent:
         yield lambda _: None
-        return
-    with console.status(text) as status:
+    elif not console.is_terminal:
+        with _listening(lambda line: print(f"{text}: {line}", file=sys.stderr, flush=True)):
+            yield lambda _: None
+    else:
+        with console.status(text) as status:
+            with _listening(lambda line: status.update(escape(f"{text}: {line}"))):
+                yield status.update
 
-        class Show(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                status.update(escape(f"{text}: {record.getMessage()}"))
 
-        log, show = logging.getLogger("fsmdp"), Show()
-        level = log.level
-        log.addHandler(show)
-        log.setLevel(logging.INFO)
-        try:
-            yield status.update
-        finally:
-            log.removeHandler(show)
-            log.setLevel(level)
+@contextmanager
+def _listening(show: Callable[[str], None]) -> Iterator[None]:
+    """Hand over what the library logs."""
+
+    class Show(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show(record.getMessage())
+
+    log, handler = logging.getLogger("fsmdp"), Show()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+@contextmanager
+def told() -> Iterator[list[str]]:
+    """Our own warnings as lines to show, in place of Python's way of printing them."""
+    from fsmdp.errors import FsmdpWarning
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FsmdpWarning)
+        yield notes
+    for one in caught:
+        if issubclass(one.category, FsmdpWarning):
+            notes.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -72,13 +72,17 @@ class Elimination:
     def _max_sum(self) -> MaxSum:
         return MaxSum(self.schedule)
 
-    def maximise(self, entries: ArrayLike) -> Maximum:
-        """max_x F_a(x) for every action, and maximisers on request."""
-        return self._max_sum.maximise(entries)
+    def maximise(self, entries: ArrayLike, check: Callable[[], None] | None = None) -> Maximum:
+        """max_x F_a(x) for every action, and maximisers on request; `check` may raise to end it."""
+        return self._max_sum.maximise(entries, check)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return lp_rows(self.schedule)
 
     def rows(self) -> Rows:
-        """The inequalities that hold exactly when no F_a exceeds zero."""
-        return lp_rows(self.schedule)
+        """The inequalities that hold exactly when no F_a exceeds zero; made once."""
+        return self._rows
 
     def summary(self) -> str:
         """What was chosen, its cost, width and largest table, a line each."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +14,9 @@ from fsmdp.compiled import compiled
 from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
+
+PIECE = 5 * 10**7
+"""Additions after which a long run looks up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,13 +73,26 @@ class MaxSum:
             network.n_entries + np.array(finals, dtype=np.int64)[network.class_of_action]
         )
 
-    def maximise(self, entries: ArrayLike) -> Maximum:
-        """The maximum for every action."""
+    def maximise(self, entries: ArrayLike, check: Callable[[], None] | None = None) -> Maximum:
+        """The maximum for every action.
+
+        `check` is called now and then while it takes long, and may raise to end it.
+        """
         network = self.schedule.network
         buffer = np.empty(network.n_entries + self.schedule.n_messages)
         buffer[: network.n_entries] = network.checked(entries)
-        _run(self._flat, buffer)
+        for first, last in self._pieces if check is not None else [(0, len(self.schedule.steps))]:
+            _run(self._flat, buffer, first, last)
+            if check is not None:
+                check()
         return Maximum(buffer[self._final_offsets], self, buffer)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, int]]:
+        """The steps in runs of about a tenth of a second each."""
+        work = np.cumsum([step.n_entries * len(step.terms) for step in self.schedule.steps])
+        numbers = np.unique(work // PIECE, return_index=True)[1].tolist()
+        return list(pairwise([*numbers, len(work)]))
 
     def states_from(self, buffer: Floats, actions: Sequence[int] | Integers | None) -> Integers:
         """Maximisers from the messages of a run."""
@@ -87,13 +105,13 @@ class MaxSum:
 
 
 @compiled()
-def _run(flat: FlatSchedule, buffer: Floats) -> None:
-    """Fill in the messages of all steps in turn."""
+def _run(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
+    """Fill in the messages of some steps in turn."""
     offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
     base = np.empty(flat.most_terms, dtype=np.int64)
     digits = np.empty(flat.most_axes, dtype=np.int64)
     table = np.empty(flat.largest_block)
-    for step in range(len(flat.output)):
+    for step in range(first, last):
         start, inner = flat.axis_start[step], flat.first_inner[step]
         first_term = flat.term_start[step]
         n_terms = flat.term_start[step + 1] - first_term

@@ -16,6 +16,8 @@ from fsmdp.model.variables import Scope, Variable, as_names, find_positions, pos
 
 ROW_TOLERANCE = 1e-9
 FLOAT32_TOLERANCE = 1e-6
+ROW_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""A row of n numbers that misses a sum of 1 by n times this or less is left as it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,7 +198,7 @@ def _resolve_kernel(
             f"found {found}; reshape it."
         )
     _check_rows(case, len(parents) + len(drawn), where)
-    return _with_sorted_axes(parents, drawn, case.table)
+    return _with_sorted_axes(parents, drawn, normalised(case.table, len(children)))
 
 
 def _check_rows(case: Case, row_axes: int, where: str) -> None:
@@ -218,6 +220,20 @@ def _check_rows(case: Case, row_axes: int, where: str) -> None:
             f"{where}, {_row_text(names, row)}: probabilities sum to {float(sums[row]):.10g}, "
             f"expected 1; normalise the row{float32_hint(case.table, float(error.max()))}."
         )
+
+
+def normalised(table: Floats, n_axes: int = 1) -> Floats:
+    """The table with every row, the last `n_axes` axes, divided by its sum.
+
+    A row of probabilities means its entries divided by their sum, exactly; rows that sum to 1 up
+    to rounding are kept bit by bit, so that a model that is saved and loaded stays the same.
+    """
+    rows = table.reshape(*table.shape[: table.ndim - n_axes], -1)
+    sums = rows.sum(axis=-1, keepdims=True)
+    off = np.abs(sums - 1) > ROW_ROUNDING * rows.shape[-1]
+    if not off.any():
+        return table
+    return np.where(off, rows / sums, rows).reshape(table.shape)
 
 
 def float32_hint(table: Floats, error: float) -> str:

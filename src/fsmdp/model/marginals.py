@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -16,8 +16,9 @@ from fsmdp.model.conditionals import Ancestry, Dynamics, Kernel
 from fsmdp.model.tables import Floats, Rebuilt, Table, bound_table, read_only
 from fsmdp.model.variables import Scope, table_size
 
-EQUAL = 1e-12
-"""Probabilities closer than this are the same number up to rounding."""
+EPSILON = float(np.finfo(np.float64).eps)
+UNDERFLOW = 1e-290
+"""More than all that is lost where products of probabilities fall below the smallest number."""
 
 LARGEST_MARGINAL = 2**26
 LARGEST_SHARED, MOST_SHARED = 2**8, 2**16
@@ -31,6 +32,7 @@ class Marginal(Rebuilt):
     parent_scope: Scope
     scope: Scope
     probabilities: Floats  # (*parent sizes, *scope sizes)
+    rounding: float = 0.0  # relative error of a probability, at most
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probabilities", read_only(self.probabilities))
@@ -47,6 +49,13 @@ class Marginals:
         """Backprojection of every basis function."""
         return tuple(
             cases.map(lambda marginal, table=table: backproject(marginal, table))  # type: ignore[misc]
+            for cases, table in zip(self.cases, self.basis.tables, strict=True)
+        )
+
+    def roundings(self) -> tuple[Cases[Table], ...]:
+        """How far each number of `backprojections` can be from that of the rational model."""
+        return tuple(
+            cases.map(lambda marginal, table=table: backprojection_rounding(marginal, table))  # type: ignore[misc]
             for cases, table in zip(self.cases, self.basis.tables, strict=True)
         )
 
@@ -70,11 +79,33 @@ def backproject(marginal: Marginal, function: Table) -> Table:
     return bound_table(marginal.parent_scope, np.asarray(values))
 
 
-def compute_marginals(basis: Basis, dynamics: Dynamics, variable_sizes: Sequence[int]) -> Marginals:
-    """Marginals of all basis functions; functions of one scope share theirs."""
+def backprojection_rounding(marginal: Marginal, function: Table) -> Table:
+    """A bound on the error of `backproject`, for every parent assignment.
+
+    All probabilities are sums of products of numbers that are not negative, so that their errors
+    are relative: |error of g(z)| <= (rounding + |Val(scope)| eps) sum_y |h(y)| P(y | z).
+    """
+    size = np.abs(function.values)
+    sizes = backproject(marginal, bound_table(function.scope, size))
+    relative = 2 * marginal.rounding + 2 * (size.size + 2) * EPSILON
+    return bound_table(sizes.scope, relative * sizes.values + UNDERFLOW * float(size.sum()))
+
+
+def compute_marginals(
+    basis: Basis,
+    dynamics: Dynamics,
+    variable_sizes: Sequence[int],
+    check: Callable[[], None] | None = None,
+) -> Marginals:
+    """Marginals of all basis functions; functions of one scope share theirs.
+
+    `check` is called from scope to scope, and may raise to end it.
+    """
     by_scope: dict[Scope, Cases[Marginal]] = {}
     messages: Messages = {}
     for scope in basis.scopes:
+        if check is not None:
+            check()
         if scope not in by_scope:
             by_scope[scope] = compute_marginal(scope, dynamics, variable_sizes, messages)
     return Marginals(basis, tuple(by_scope[scope] for scope in basis.scopes))
@@ -99,20 +130,50 @@ def compute_marginal(
     """The marginal of one scope in each action group.
 
     P(y | z, a) = sum over what else is drawn of the product of the ancestors' kernels.
-    A parent on which nothing depends is dropped; groups with equal tables are merged.
+    A parent on which nothing depends, up to rounding, is dropped; groups with equal tables are
+    merged. Both differences are relative to the probability itself and go into `rounding`, so that
+    no rare event is taken for one that never happens.
     Cost: sum-product elimination over the ancestors that matter.
     """
     shared: Messages = {} if messages is None else messages
-    return (
-        dynamics.ancestry(scope)
-        .map(lambda ancestry: _sum_out(scope, ancestry, dynamics, variable_sizes, shared))
-        .merge_equal(
-            lambda marginal: (
-                marginal.parent_scope,
-                (np.round(marginal.probabilities / EQUAL) + 0.0).tobytes(),
-            )
+    return _merge_equal(
+        dynamics.ancestry(scope).map(
+            lambda ancestry: _sum_out(scope, ancestry, dynamics, variable_sizes, shared)
         )
     )
+
+
+def _merge_equal(cases: Cases[Marginal]) -> Cases[Marginal]:
+    """One group for those whose tables agree up to their rounding."""
+    if len(cases) == 1:
+        return cases
+    # Equal tables have equal sums of any kind: those with other neighbours need no comparison.
+    order = sorted(range(len(cases)), key=lambda group: _sort_key(cases.groups[group]))
+    first = [0] * len(cases)
+    kept: dict[int, Marginal] = {}
+    last = order[0]
+    for group in order:
+        one, other = kept.get(last, cases.groups[last]), cases.groups[group]
+        difference = np.inf
+        if one.parent_scope == other.parent_scope:
+            difference = _relative_difference(one.probabilities, other.probabilities)
+        if difference > one.rounding + other.rounding:
+            last, one, difference = group, other, 0.0
+        kept[last] = replace(one, rounding=max(one.rounding, other.rounding + difference))
+        first[group] = last
+    merged = cases.map_with_group().merge_equal(lambda numbered: first[numbered[0]])
+    return merged.map(lambda numbered: kept[first[numbered[0]]])
+
+
+def _sort_key(marginal: Marginal) -> tuple[Scope, float]:
+    flat = marginal.probabilities.ravel()
+    return marginal.parent_scope, float(flat @ (2 + np.cos(np.arange(len(flat)))))
+
+
+def _relative_difference(one: Floats, other: Floats) -> float:
+    larger = np.maximum(one, other)
+    apart = np.abs(one - other)
+    return float((apart[apart > 0] / larger[apart > 0]).max(initial=0.0)) * (1 + 4 * EPSILON)
 
 
 def _sum_out(
@@ -138,7 +199,14 @@ def _sum_out(
     _refuse_if_huge(result_axes, sizes, scope)
     table = _multiply(factors, tuple(axis for axis in result_axes if sizes[axis] > 1))
     shape = tuple(sizes[axis] for axis in result_axes)
-    return _drop_idle_parents(Marginal(parents, scope, table.reshape(shape)))
+    # Of each kernel: its row's sum, which is 1 up to rounding, and a product; of each axis a sum.
+    outcomes = [
+        table_size(sizes[shift + child] for child in dynamics.mechanisms[index].children)
+        for index in ancestry.mechanisms
+    ]
+    rounded = sum(8 * count + 4 for count in outcomes) + sum(2 * sizes[axis] for axis in unwanted)
+    found = Marginal(parents, scope, table.reshape(shape), rounding=(rounded + 8) * EPSILON)
+    return _drop_idle_parents(found)
 
 
 def _kernel_factor(
@@ -236,11 +304,16 @@ def _refuse_if_huge(axes: Sequence[int], sizes: Sequence[int], scope: Scope) -> 
 
 
 def _drop_idle_parents(marginal: Marginal) -> Marginal:
+    """Without the parents on which no probability depends by more than its own rounding."""
     table, kept = marginal.probabilities, list(marginal.parent_scope)
+    tolerance = 2 * marginal.rounding
     for position in marginal.parent_scope:
         axis = kept.index(position)
-        if float(np.ptp(table, axis=axis).max()) <= EQUAL:
+        low, high = table.min(axis=axis), table.max(axis=axis)
+        if bool((high - low <= tolerance * low).all()):
             table = np.take(table, 0, axis=axis)
             kept.pop(axis)
+    dropped = len(marginal.parent_scope) - len(kept)
     table = np.ascontiguousarray(table).reshape(table.shape)  # numpy makes a scalar a vector
-    return Marginal(tuple(kept), marginal.scope, table)
+    rounding = marginal.rounding + dropped * tolerance
+    return Marginal(tuple(kept), marginal.scope, table, rounding)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index as as_index
 
@@ -19,6 +19,7 @@ from fsmdp.model.conditionals import (
     Conditional,
     Dynamics,
     float32_hint,
+    normalised,
     resolve_dynamics,
 )
 from fsmdp.model.marginals import Marginals, compute_marginals
@@ -32,7 +33,7 @@ from fsmdp.model.structure import (
     index_actions,
     show_end,
 )
-from fsmdp.model.tables import Floats, Table, read_only_array
+from fsmdp.model.tables import Floats, Table, read_only, read_only_array
 from fsmdp.model.variables import (
     Scope,
     Variable,
@@ -135,9 +136,13 @@ class FactoredMDP:
         cases = self.dynamics.ancestry((position,))
         return tuple(sorted({parent for ancestry in cases for parent in ancestry.parent_scope}))
 
-    def marginals(self, basis: Basis) -> Marginals:
-        """Distribution of each basis function's next values, all else summed out."""
-        return compute_marginals(check_basis(basis).bind(self.variables), self.dynamics, self.sizes)
+    def marginals(self, basis: Basis, check: Callable[[], None] | None = None) -> Marginals:
+        """Distribution of each basis function's next values, all else summed out.
+
+        `check` is called now and then, and may raise to end it.
+        """
+        bound = check_basis(basis).bind(self.variables)
+        return compute_marginals(bound, self.dynamics, self.sizes, check)
 
     def structure(self, basis: Basis) -> Structure:
         """What a learner is told: parents as declared, whatever the probabilities are."""
@@ -268,4 +273,4 @@ def _resolve_start(value: int | ArrayLike, variable: Variable) -> Start:
             "expected none below 0 and a sum of 1; normalise them"
             f"{float32_hint(distribution, abs(total - 1))}."
         )
-    return distribution
+    return read_only(normalised(distribution))

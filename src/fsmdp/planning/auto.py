@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+from warnings import warn
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.model.basis import Basis
 from fsmdp.model.checks import show
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
-from fsmdp.planning.highs import Status
+from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.options import check_options
 from fsmdp.planning.plan import Effort, Plan
-from fsmdp.planning.planners import CuttingPlanes, Ellipsoid, Joint, Stagewise
-from fsmdp.planning.problem import Problem, problem_of_model
+from fsmdp.planning.planners import (
+    CuttingPlanes,
+    Ellipsoid,
+    Joint,
+    Stagewise,
+    plan_of_constant,
+)
+from fsmdp.planning.problem import Problem, problem_of_model, trivial_problem
+from fsmdp.planning.rows import LARGEST_PROGRAM
+from fsmdp.planning.solution import Status
 
 log = logging.getLogger("fsmdp")
 
@@ -32,33 +42,42 @@ class Auto:
     def __post_init__(self) -> None:
         check_options(self, self.__dataclass_fields__)
 
-    def solve(self, problem: Problem) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
-        began = time.perf_counter()
-        by_rows, by_cuts = seconds_by_rows(problem), seconds_by_cuts(problem)
-        bound: Planner = Joint(time_limit=self.time_limit)
-        if by_cuts < by_rows:
-            bound = CuttingPlanes(self.tolerance, time_limit=self.time_limit)
-        name = type(bound).__name__
-        choice = (
-            f"bound: {name}, expected to take about {min(by_rows, by_cuts):.1g} s "
-            f"(rows {by_rows:.1g} s, cuts {by_cuts:.1g} s)"
-        )
-        log.info(choice)
-        found = bound.solve(problem)
-        if isinstance(bound, CuttingPlanes) and problem.network.horizon is not None:
-            return _with_choices(found, choice, "policy: the stages of the cutting planes")
-        left = self.time_limit
-        if left is not None:
-            left = max(0.0, left - (time.perf_counter() - began))
+        clock = Clock(self.time_limit) if clock is None else clock
+        bounding: Planner = Joint()
+        chosen = "bound: the joint program, by rows"
+        if not rows_fit(problem) or seconds_by_cuts(problem) < seconds_by_rows(problem):
+            bounding = CuttingPlanes(self.tolerance)
+            chosen = "bound: the joint program, by cutting planes"
+        log.info(chosen)
+        if isinstance(bounding, CuttingPlanes) and problem.network.horizon is not None:
+            found = bounding.solve(problem, clock)
+            return _with_choices(
+                found, chosen, "policy: greedy in the stages of the cutting planes"
+            )
         if problem.network.horizon is None:
-            policy = replace(bound, time_limit=left).solve(replace(problem, means=problem.uniform))
-            reason = "policy: the stationary program that weighs all states alike"
+            uniform = replace(problem, means=problem.uniform)
+            policy = _unless_stopped(bounding, uniform, clock.share(0.5))
+            reason = "policy: greedy in the stationary program that weighs all states alike"
         else:
-            policy = Stagewise(time_limit=left).solve(problem)
-            reason = f"policy: {policy.method}, better than that of the joint program"
+            policy = _unless_stopped(Stagewise(), problem, clock.share(0.5))
+            reason = "policy: greedy in the stages, one program for each step"
+        bound = _unless_stopped(bounding, problem, clock)
+        if policy is None or bound is None:
+            only = policy or bound
+            if only is None:
+                raise Stopped
+            return _with_choices(replace(only, status=clock.status or only.status), chosen)
         log.info(reason)
-        return _with_choices(_joined(policy, found), choice, reason)
+        return _with_choices(_joined(policy, bound), chosen, reason)
+
+
+def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | None:
+    try:
+        return planner.solve(problem, clock)
+    except Stopped:
+        return None
 
 
 METHODS: dict[str, type[Planner] | type[Auto]] = {
@@ -98,14 +117,43 @@ def plan(
             f"{', '.join(sorted(of_planner | of_network))}."
         )
     planner = planner_type(**{name: options[name] for name in of_planner & set(options)})  # type: ignore[arg-type]
-    problem = problem_of_model(
-        model,
-        Basis.singles(model) if basis is None else basis,
-        weights,
-        **{name: options[name] for name in of_network & set(options)},  # type: ignore[arg-type]
-    )
-    log.info(problem.network.elimination.why)
-    return planner.solve(problem)
+    of_problem = {name: options[name] for name in of_network & set(options)}
+    clock = Clock(planner.time_limit)
+    with clock.listening():
+        return _solved(planner, model, basis, weights, of_problem, clock)
+
+
+def _solved(
+    planner: Planner | Auto,
+    model: FactoredMDP,
+    basis: Basis | None,
+    weights: Weights,
+    options: Mapping[str, Any],
+    clock: Clock,
+) -> Plan:
+    """The planner's plan, or that of the constant alone if there was no time for more."""
+    alone = trivial_problem(model)
+    try:
+        problem = problem_of_model(
+            model,
+            Basis.singles(model) if basis is None else basis,
+            weights,
+            trivial=alone.trivial,
+            clock=clock,
+            **options,
+        )
+        log.info(problem.network.elimination.why)
+        found = planner.solve(problem, clock)
+    except Stopped:
+        found = replace(plan_of_constant(alone), status=clock.status or Status.TIME_LIMIT)
+    if found.upper_bound >= found.trivial_bound:
+        warn(
+            f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
+            "largest reward at every step; try a richer basis (Basis.pairs) or more time.",
+            TrivialBoundWarning,
+            stacklevel=3,
+        )
+    return found
 
 
 def seconds_by_rows(problem: Problem) -> float:
@@ -124,6 +172,12 @@ def seconds_by_cuts(problem: Problem) -> float:
     return 30 * (master + oracle)
 
 
+def rows_fit(problem: Problem) -> bool:
+    """Whether the rows of the joint program are few enough to be written down."""
+    network = problem.network
+    return network.n_weight_rows * network.elimination.n_rows <= LARGEST_PROGRAM
+
+
 def _joined(policy: Plan, bound: Plan) -> Plan:
     """The policy of one plan with the bound of the other, or its own if that is tighter."""
     best = bound if bound.upper_bound <= policy.upper_bound else policy
@@ -136,8 +190,10 @@ def _joined(policy: Plan, bound: Plan) -> Plan:
         method="auto",
         status=Status.OPTIMAL
         if both_done
-        else (bound.status if policy.status is Status.OPTIMAL else policy.status),
+        else (policy.status if bound.status is Status.OPTIMAL else bound.status),
         objective=bound.objective,
+        dual_bound=bound.dual_bound,
+        certified_objective=bound.certified_objective,
         certificate=best.certificate,
         bound_weights=best.bound_weights,
         effort=Effort(

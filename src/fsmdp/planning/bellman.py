@@ -6,7 +6,7 @@ themselves: h_j looks at Z_j, which need not lie among the parents of Z_j.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,7 @@ class Intervals:
     rewards: Floats  # (n_reward_entries,)
     low: Floats  # (n_backup_entries,)
     high: Floats  # (n_backup_entries,)
+    rounding: Floats | None = None  # (n_backup_entries,) error of low and high, if any
     exact: bool = field(init=False)  # whether both ends agree everywhere
 
     def __post_init__(self) -> None:
@@ -59,6 +60,7 @@ class BellmanNetwork:
     values: Floats = field(repr=False)  # h_j at each value entry
     value_columns: NDArray[np.int64] = field(repr=False)  # its j
     backup_columns: NDArray[np.int64] = field(repr=False)  # j of each backup entry
+    function_sizes: Floats = field(repr=False)  # largest |h_j|
     n_rewards: int
 
     @property
@@ -150,15 +152,19 @@ def bellman_network(
         np.concatenate([table.values.ravel() for table in basis]),
         columns(values),
         columns(parent_scopes),
+        np.array([float(np.abs(table.values).max()) for table in basis]),
         len(columns(reward_scopes)),
     )
 
 
 def network_of_model(
-    model: FactoredMDP, basis: Basis, **options: object
+    model: FactoredMDP,
+    basis: Basis,
+    check: Callable[[], None] | None = None,
+    **options: object,
 ) -> tuple[BellmanNetwork, Intervals]:
-    """A known model: minimal scopes, and intervals of no width."""
-    marginals = model.marginals(check_basis(basis))
+    """A known model: minimal scopes, and intervals of no width; `check` may raise to end it."""
+    marginals = model.marginals(check_basis(basis), check)
     backprojections = marginals.backprojections()
     network = bellman_network(
         model.variables,
@@ -170,8 +176,8 @@ def network_of_model(
         [cases.map(_scope) for cases in backprojections],
         **options,  # type: ignore[arg-type]
     )
-    means = flatten_cases(backprojections)
-    return network, Intervals(flatten_cases(model.reward_means), means, means)
+    means, roundings = flatten_cases(backprojections), flatten_cases(marginals.roundings())
+    return network, Intervals(flatten_cases(model.reward_means), means, means, roundings)
 
 
 def network_of_structure(structure: Structure, **options: object) -> BellmanNetwork:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsmdp.elimination import Maximum
+from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.oracle import excesses
+from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.oracle import each_excess, following_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +48,7 @@ def certify(
     weights: Floats,
     means: Floats,
     view: str = OPTIMISTIC,
+    clock: Clock = NO_LIMIT,
 ) -> tuple[Certificate, Floats]:
     """Certificate of weights (n_steps, n_functions), and the weights lifted to be feasible.
 
@@ -55,44 +57,74 @@ def certify(
     lift = (violation + rounding) / (1 - discount)                 (infinite horizon)
 
     Adding lift_l to V_l makes every inequality hold, so by induction V_l >= V*_l. A negative
-    violation is slack everywhere, and lowers the bound by as much. The rounding of all sums
-    involved is bounded and added, so that the bound holds in floating point too.
+    violation is slack everywhere, and lowers the bound by as much. The rounding of all sums and
+    products is bounded and added, so that the bound holds for the model's numbers as the rationals
+    that they are. Raises `Stopped` when the clock says so.
     Cost: one max-sum for each step.
     """
-    worst = excesses(network, intervals, weights, view)
-    violations = np.array([maximum.value for maximum in worst])
-    lifts = lifts_of(network, violations + _rounding(network, worst))
+    allowance = _Allowance(network, intervals)
+    violations, roundings = np.zeros(len(weights)), np.zeros(len(weights))
+    witness = None
+    for row, worst in enumerate(each_excess(network, intervals, weights, view, clock)):
+        violations[row] = worst.value
+        following = following_weights(network, weights, row)
+        roundings[row] = allowance.of_step(worst.entries, following)
+        if witness is None or worst.value > witness.violation:
+            action = worst.action
+            state = tuple(int(value) for value in worst.state(action))
+            witness = Witness(row + 1, state, network.actions[action], worst.value)
+    assert witness is not None
+    lifts = lifts_of(network, violations + roundings, weights[:, 0])
     lifted = weights.copy()
     lifted[:, 0] += lifts
-    row = int(violations.argmax())
-    action = worst[row].action
-    witness = Witness(
-        row + 1,
-        tuple(int(value) for value in worst[row].state(action)),
-        network.actions[action],
-        float(violations[row]),
-    )
-    return Certificate(violations, lifts, witness, float(means @ lifted[0])), lifted
+    upper_bound = float(means @ lifted[0]) + allowance.of_mean(lifted[0])
+    return Certificate(violations, lifts, witness, upper_bound), lifted
 
 
-def _rounding(network: BellmanNetwork, worst: list[Maximum]) -> Floats:
-    """What the sums of a step can be off by: terms times their sizes times the machine's unit.
+class _Allowance:
+    """What sums and products of floating-point numbers can be off by: terms times their sizes."""
 
-    Covers both the excess, summed along the elimination, and V itself, summed when it is read.
+    def __init__(self, network: BellmanNetwork, intervals: Intervals) -> None:
+        factors = network.elimination.network
+        self._starts = np.array([offsets[0] for offsets in factors.offsets])
+        # Messages are taken back and added again; a sum of n terms passes through fewer than 4 n
+        # partial sums, none larger than three times all its terms.
+        self._unit = 16 * (len(self._starts) + 4) * EPSILON
+        self._discount = network.discount
+        self._functions = np.zeros(len(network.basis))
+        if intervals.rounding is not None:
+            np.maximum.at(self._functions, network.backup_columns, intervals.rounding)
+        self._sizes = network.function_sizes
+        self._mean_unit = 4 * (len(network.basis) + sum(factors.sizes) + 4) * EPSILON
+
+    def of_step(self, entries: Floats, following: Floats) -> float:
+        """Of the excess, summed along the elimination, and of V itself, summed when it is read."""
+        terms = float(np.maximum.reduceat(np.abs(entries), self._starts).sum())
+        backups = self._discount * float(np.abs(following) @ self._functions)
+        return self._unit * terms + 2 * backups + UNDERFLOW
+
+    def of_mean(self, weights: Floats) -> float:
+        """Of E[V] under a distribution in which the variables are independent."""
+        return self._mean_unit * float(np.abs(weights) @ self._sizes) + UNDERFLOW
+
+
+def lifts_of(
+    network: BellmanNetwork, violations: Floats, constants: Floats | None = None
+) -> Floats:
+    """What must be added to the constant of each step so that no inequality is violated.
+
+    Sums with the `constants` to which it is added are rounded up.
     """
-    factors = network.elimination.network
-    starts = np.array([offsets[0] for offsets in factors.offsets])
-    unit = 4 * len(starts) * np.finfo(np.float64).eps
-    sums = [np.maximum.reduceat(np.abs(maximum.entries), starts).sum() for maximum in worst]
-    return unit * np.array(sums)
-
-
-def lifts_of(network: BellmanNetwork, violations: Floats) -> Floats:
-    """What must be added to the constant of each step so that no inequality is violated."""
+    sizes = np.abs(violations) if constants is None else np.abs(violations) + np.abs(constants)
     if network.horizon is None:
-        return violations / (1 - network.discount)
+        lift = (violations + 4 * EPSILON * np.abs(violations)) / (1 - network.discount)
+        return np.asarray(lift + 8 * EPSILON * (np.abs(lift) + sizes))
     lifts = np.zeros(len(violations))
     after = 0.0
+    after_size = 0.0
     for row in reversed(range(len(violations))):
-        lifts[row] = after = violations[row] + network.discount * after
+        lift = violations[row] + network.discount * after
+        size = abs(lift) + float(sizes[row])
+        lifts[row] = after = lift + 4 * EPSILON * (size + after_size)
+        after_size = size
     return lifts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,12 @@ from scipy import sparse
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.clock import Clock
+from fsmdp.planning.conditioning import Conditioning
 from fsmdp.planning.greedy import best_actions, greedy_lookup
-from fsmdp.planning.highs import Solution
 from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.oracle import function_values, local_values
+from fsmdp.planning.solution import REACH, Solution, dual_bound
 
 States = NDArray[np.int64]
 
@@ -22,9 +25,6 @@ CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5
 SLACK = 5.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
-
-PUSH = 1e-6
-"""Duals of the box below this are the solver's rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,21 +61,21 @@ class Master:
     """The inequalities held so far, in a box that grows until it holds nothing back.
 
     Solved by the interior-point method: it ends in the middle of the optimal face, where cuts go
-    deep, and needs a fraction of the rounds that the corners of the simplex method take.
+    deep, and needs a fraction of the rounds that the corners of the simplex method take. Columns
+    are coordinates of the basis, those of all steps one after another.
     """
 
-    def __init__(self, means: Floats, centre: Floats, value: float, scales: Floats) -> None:
-        # Columns are weights in units of their functions' sizes, as in the other programs.
-        self._units = np.tile(1 / scales, len(centre))
+    def __init__(
+        self, means: Floats, centre: Floats, value: float, conditioning: Conditioning
+    ) -> None:
+        self._units = conditioning.steps(len(centre))
         self._cost = np.zeros(centre.size)
-        self._cost[: len(means)] = means
-        self._cost *= self._units
-        self._centre = centre.ravel() / self._units
+        self._cost[: conditioning.n_coordinates] = means @ conditioning.matrix
+        self._centre = centre.ravel()
         room = max(value, 1.0) / np.sqrt(centre.size)
         self._radius = np.maximum(2 * np.abs(self._centre), room)
         self._matrix = sparse.csr_matrix((0, centre.size))
         self._lower = np.zeros(0)
-        self._n_solved = 0
 
     @property
     def n_cuts(self) -> int:
@@ -83,37 +83,41 @@ class Master:
         return len(self._lower)
 
     def add(self, matrix: sparse.csr_matrix, lower: Floats) -> None:
-        """Further cuts."""
-        in_units = matrix @ sparse.diags(self._units)
+        """Further cuts, in weights."""
+        in_units = matrix @ self._units
         self._matrix = sparse.csr_matrix(sparse.vstack([self._matrix, in_units]))
         self._lower = np.concatenate([self._lower, lower])
 
-    def solve(self, time_limit: float | None) -> Solution:
-        """The weights in the middle of the optimal face."""
-        sides = sparse.identity(len(self._centre), format="csr")
-        matrix = sparse.csr_matrix(sparse.vstack([self._matrix, sides, -sides]))
-        self._n_solved = self.n_cuts
-        box = [self._centre - self._radius, -self._centre - self._radius]
-        program = InteriorProgram(self._cost, matrix, np.concatenate([self._lower, *box]))
-        found = program.solve(time_limit)
-        return replace(found, values=found.values * self._units)
+    def solve(self, clock: Clock) -> Solution:
+        """The coordinates in the middle of the optimal face."""
+        return InteriorProgram(self._cost, *self._rows(self._radius)).solve(clock)
 
-    def box_holds_back(self, found: Solution) -> bool:
-        """Whether the box pushes: otherwise the value is that of the cuts alone."""
-        assert found.duals is not None
-        return bool(found.duals[self._n_solved :].max() > PUSH)
+    def lower_bound(self, found: Solution) -> float:
+        """A value below which the cuts let no coordinates go in ten times the box.
+
+        By the duals, whatever the solver did. If it is close to the value found, the box holds
+        nothing back: the value is that of the cuts alone.
+        """
+        return dual_bound(self._cost, *self._rows(REACH * self._radius), found)
 
     def grow_box(self) -> None:
         """Ten times the room."""
-        self._radius *= 10
+        self._radius *= REACH
 
     def forget_slack_cuts(self, found: Solution) -> None:
-        """Drop what is slack by far, once there are many cuts for each weight."""
+        """Drop what is slack by far, once there are many cuts for each coordinate."""
         if self.n_cuts <= CUTS_PER_COLUMN * len(self._centre):
             return
-        slack = self._matrix @ (found.values / self._units) - self._lower
+        slack = self._matrix @ found.values - self._lower
         kept = np.flatnonzero(slack <= SLACK)
         self._matrix, self._lower = self._matrix[kept], self._lower[kept]
+
+    def _rows(self, radius: Floats) -> tuple[sparse.csr_matrix, Floats]:
+        """Cuts, then the sides of a box."""
+        sides = sparse.identity(len(self._centre), format="csr")
+        matrix = sparse.csr_matrix(sparse.vstack([self._matrix, sides, -sides]))
+        box = [self._centre - radius, -self._centre - radius]
+        return matrix, np.concatenate([self._lower, *box])
 
 
 class StatePool:
@@ -190,15 +194,17 @@ def worst_actions(violations: Floats) -> States:
     return np.asarray(order[violations[order] > 0.05 * largest])
 
 
-def violated_cuts(worst: list[Maximum], least: float) -> Cuts:
-    """The inequalities of the worst actions of every step that is violated by more than least."""
-    n_variables = worst[0].state(0).shape[0]
-    parts = [Cuts(*(np.zeros(shape, dtype=np.int64) for shape in (0, (0, n_variables), 0)))]
+def violated_cuts(worst: Iterable[Maximum], least: float) -> tuple[Floats, Cuts]:
+    """The largest violation of every step, and cuts of the worst actions where it is above least.
+
+    Maxima are let go of one by one: each holds all messages of its step.
+    """
+    violations, parts = [], []
     for row, maximum in enumerate(worst):
-        if maximum.value > least:
-            actions = worst_actions(maximum.values)
-            parts.append(Cuts(np.full(len(actions), row), maximum.states(actions), actions))
-    return joined(parts)
+        violations.append(maximum.value)
+        actions = worst_actions(maximum.values if maximum.value > least else np.zeros(1))
+        parts.append(Cuts(np.full(len(actions), row), maximum.states(actions), actions))
+    return np.array(violations), joined(parts)
 
 
 def cut_rows(

@@ -15,7 +15,9 @@ import numpy as np
 
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.certificate import certify, lifts_of
+from fsmdp.planning.certificate import lifts_of
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.conditioning import conditioning_of
 from fsmdp.planning.cuts import (
     Cuts,
     Master,
@@ -27,11 +29,11 @@ from fsmdp.planning.cuts import (
     violated_cuts,
     worst_actions,
 )
-from fsmdp.planning.highs import Status
-from fsmdp.planning.joint import largest_value
-from fsmdp.planning.oracle import excesses
-from fsmdp.planning.rows import function_scales, reward_scale
+from fsmdp.planning.oracle import each_excess
+from fsmdp.planning.rows import reward_scale
+from fsmdp.planning.solution import Solution, Status
 from fsmdp.planning.stagewise import StagewiseSolution
+from fsmdp.planning.values import largest_value, value_span
 
 START_CUTS_PER_COLUMN = 3
 
@@ -48,7 +50,7 @@ class CutSolution:
 
     status: Status
     weights: Floats  # (n_steps, n_functions), feasible
-    objective: float  # of the master: a lower bound on the program's value
+    objective: float  # the master's dual bound: the program's value is not below it
     certified: float  # of the lifted weights: an upper bound
     rounds: int
     n_cuts: int
@@ -65,63 +67,112 @@ def solve_joint_by_cuts(
     *,
     tolerance: float = 1e-6,
     max_rounds: int = 1000,
-    time_limit: float | None = None,
+    clock: Clock = NO_LIMIT,
 ) -> CutSolution:
     """The joint program of all steps (the stationary one if the horizon is infinite).
 
-    Stops when the certified value is within `tolerance`, relative, of the master's. The cut of
-    (l, s, a) takes each interval's end by the sign of its weight at the time, and holds for all.
-    The master stays in a box around `near` (weights of a stagewise run), without which its first
-    solutions would lie far out; the box grows until it holds nothing back.
+    Stops when the certified value is within `tolerance` spans of values of the master's dual
+    bound. The cut of (l, s, a) takes each interval's end by the sign of its weight at the time, and
+    holds for all. The master stays in a box around `near` (coordinates of a stagewise run), without
+    which its first solutions would lie far out; the box grows until it holds nothing back.
     Cost: a two-pass max-sum for each step and round.
     """
-    began = time.perf_counter()
-    shape = (network.n_weight_rows, len(network.basis))
-    scale = reward_scale(intervals)
-    value = largest_value(network, intervals)
-    scales = function_scales(network)
-    weights = _constant_weights(shape, value) if near is None else near
-    master = Master(means, weights / scale, value / scale, scales)
-    cuts = random_cuts(network) if start is None else start
-    master.add(*cut_rows(network, intervals, weights, cuts, scale))
-    certificate, inside = certify(network, intervals, weights, means)
-    best, lowest = certificate.upper_bound, -np.inf
-    status, iterations, rounds, inwards = Status.ITERATION_LIMIT, 0, 0, INWARDS
-    while rounds < max_rounds:
-        left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-        if left is not None and left <= 0:
-            status = Status.TIME_LIMIT
-            break
-        found = master.solve(left)
-        iterations += found.iterations
-        if found.status not in USABLE:
-            status = found.status
-            break
-        rounds += 1
-        lowest = scale * found.objective
-        outside = scale * found.values.reshape(shape)
-        if best - lowest <= tolerance * max(abs(lowest), scale):
-            if not master.box_holds_back(found):
-                status = Status.OPTIMAL
+    search = _Search(network, intervals, means, near)
+    search.add(random_cuts(network) if start is None else start)
+    enough = tolerance * value_span(network, intervals)
+    status, rounds, inwards = Status.ITERATION_LIMIT, 0, INWARDS
+    try:
+        search.improve(search.weights, 0.0, clock)
+        while rounds < max_rounds:
+            found = search.solve(clock)
+            if found.status not in USABLE:
+                status = found.status
                 break
-            master.grow_box()
-        weights = outside + inwards * (inside - outside)
-        worst = excesses(network, intervals, weights)
-        lifts = lifts_of(network, np.array([maximum.value for maximum in worst]))
-        # The closer the master comes to the truth, the closer to it the oracle is asked.
-        inwards = inwards / 4 if lifts[0] < best - lowest else min(INWARDS, 2 * inwards + 0.05)
-        if float(means @ weights[0]) + lifts[0] < best:
-            inside = weights.copy()
-            inside[:, 0] += lifts
-            best = float(means @ inside[0])
-        master.forget_slack_cuts(found)
-        new = violated_cuts(worst, tolerance * scale)
-        if not len(new):
-            weights = outside
-            new = violated_cuts(excesses(network, intervals, outside), 0.0)
-        master.add(*cut_rows(network, intervals, weights, new, scale))
-    seconds = time.perf_counter() - began
-    return CutSolution(status, inside, lowest, best, rounds, master.n_cuts, iterations, seconds)
+            rounds += 1
+            if search.best - search.scale * found.objective <= enough:
+                if search.best - search.lowest <= enough:
+                    status = Status.OPTIMAL
+                    break
+                search.grow_box()
+            outside = search.weights_of(found)
+            weights = outside + inwards * (search.inside - outside)
+            lift, new = search.improve(weights, tolerance * search.scale, clock)
+            # The closer the master comes to the truth, the closer to it the oracle is asked.
+            gap = search.best - search.scale * found.objective
+            inwards = inwards / 4 if lift < gap else min(INWARDS, 2 * inwards + 0.05)
+            search.master.forget_slack_cuts(found)
+            search.weights = weights
+            if not len(new):
+                search.weights = outside
+                _, new = search.improve(outside, 0.0, clock)
+            search.add(new)
+    except Stopped:
+        status = clock.status or status
+    return search.solution(status, rounds)
+
+
+class _Search:
+    """The master, the best feasible weights so far, and bounds on the program's value."""
+
+    def __init__(
+        self, network: BellmanNetwork, intervals: Intervals, means: Floats, near: Floats | None
+    ) -> None:
+        self.began = time.perf_counter()
+        self.network, self.intervals, self.means = network, intervals, means
+        self.scale = reward_scale(intervals)
+        value = largest_value(network, intervals)
+        self.conditioning = conditioning_of(network, intervals)
+        if near is None:
+            near = np.zeros((network.n_weight_rows, self.conditioning.n_coordinates))
+            near[:, 0] = value / self.conditioning.matrix[0, 0]
+        self.weights = self.conditioning.weights(near)
+        self.master = Master(means, near / self.scale, value / self.scale, self.conditioning)
+        self.inside = self.weights
+        self.best, self.lowest = np.inf, -np.inf
+        self.iterations = 0
+
+    def add(self, cuts: Cuts) -> None:
+        """Cuts with interval ends by the sign of the present weights."""
+        rows = cut_rows(self.network, self.intervals, self.weights, cuts, self.scale)
+        self.master.add(*rows)
+
+    def solve(self, clock: Clock) -> Solution:
+        """The master's solution; its dual bound is one on the program's value."""
+        found = self.master.solve(clock)
+        self.iterations += found.iterations
+        if found.status in USABLE:
+            self.lowest = max(self.lowest, self.scale * self.master.lower_bound(found))
+        return found
+
+    def weights_of(self, found: Solution) -> Floats:
+        """The weights of a master's solution."""
+        shape = (self.network.n_weight_rows, self.conditioning.n_coordinates)
+        return self.scale * self.conditioning.weights(found.values.reshape(shape))
+
+    def improve(self, weights: Floats, least: float, clock: Clock) -> tuple[float, Cuts]:
+        """Lift weights to be feasible and keep them if they are the best.
+
+        Returns the lift at the first step, and cuts where the violation is above `least`.
+        """
+        worst = each_excess(self.network, self.intervals, weights, clock=clock)
+        violations, cuts = violated_cuts(worst, least)
+        lifts = lifts_of(self.network, violations)
+        if float(self.means @ weights[0]) + lifts[0] < self.best:
+            self.inside = weights.copy()
+            self.inside[:, 0] += lifts
+            self.best = float(self.means @ self.inside[0])
+        return float(lifts[0]), cuts
+
+    def grow_box(self) -> None:
+        """Ten times the room; the lower bound was one for less."""
+        self.master.grow_box()
+        self.lowest = -np.inf
+
+    def solution(self, status: Status, rounds: int) -> CutSolution:
+        """What has been found."""
+        seconds = time.perf_counter() - self.began
+        found = (self.inside, self.lowest, self.best, rounds, self.master.n_cuts)
+        return CutSolution(status, *found, self.iterations, seconds)
 
 
 def solve_stages_by_cuts(
@@ -133,60 +184,69 @@ def solve_stages_by_cuts(
     view: str = OPTIMISTIC,
     tolerance: float = 1e-6,
     max_rounds: int = 1000,
-    time_limit: float | None = None,
+    clock: Clock = NO_LIMIT,
     seed: int = 0,
-) -> tuple[StagewiseSolution, Cuts]:
+) -> tuple[StagewiseSolution, Floats, Cuts]:
     """Stage by stage: V_l(s) >= max_a Q_l(s, a) at a pool of states that all steps share.
 
     Only right-hand sides change between steps, so the pool's program restarts warm. Returns also
-    the cuts that were nearly tight, from which a joint master starts.
+    the coordinates of all steps and the cuts that were nearly tight, from which a joint master
+    starts. Raises `Stopped` when the clock says so.
     """
     assert network.horizon is not None
     began = time.perf_counter()
     scale = reward_scale(intervals)
-    value, scales = largest_value(network, intervals) / scale, function_scales(network)
+    value = largest_value(network, intervals) / scale
+    conditioning = conditioning_of(network, intervals)
     pool = StatePool(network, first_states(network, seed))
-    weights = np.zeros((network.horizon, len(network.basis)))
-    following = np.zeros(len(network.basis))
-    status, objective, iterations, kept = Status.OPTIMAL, 0.0, [], []
+    coordinates = np.zeros((network.horizon, conditioning.n_coordinates))
+    following = np.zeros(conditioning.n_coordinates)
+    status, objective, left_open, iterations, kept = Status.OPTIMAL, 0.0, 0.0, [], []
+    check = None if clock is NO_LIMIT else clock.check
     for row in reversed(range(network.horizon)):
-        entries = network.right_side(following, intervals, view) / scale
+        entries = network.right_side(scale * conditioning.weights(following), intervals, view)
+        entries /= scale
         pool.set_entries(entries[network.rewards_at.start :])
-        centre = following / scale
+        centre = following.copy()
         centre[0] += value
         objective_means = first_means if row == 0 and first_means is not None else means
-        master = Master(objective_means, centre[None, :], value, scales)
+        master = Master(objective_means, centre[None, :], value, conditioning)
         master.add(*pool.inequalities())
         ended, spent = Status.ITERATION_LIMIT, 0
         for _ in range(max_rounds):
-            left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-            found = master.solve(left)
+            found = master.solve(clock)
+            clock.check()
             spent += found.iterations
             if found.status not in USABLE:
                 ended = found.status
                 break
-            entries[: len(network.values)] = -found.values[network.value_columns] * network.values
-            worst = network.elimination.maximise(entries)
+            weights = conditioning.weights(found.values)
+            entries[: len(network.values)] = -weights[network.value_columns] * network.values
+            worst = network.elimination.maximise(entries, check)
             if worst.value <= tolerance * max(1.0, abs(found.objective)):
-                if not master.box_holds_back(found):
+                bound = master.lower_bound(found)
+                if found.objective - bound <= tolerance * max(1.0, abs(found.objective)):
                     ended = Status.OPTIMAL
                     break
                 master.grow_box()
             master.add(*pool.add(worst.states(worst_actions(worst.values))))
         if ended is not Status.OPTIMAL:
             status = ended
-        weights[row] = following = scale * found.values
+        else:
+            left_open += scale * (found.objective - bound)
+        coordinates[row] = following = found.values
         objective = scale * found.objective
         iterations.append(spent)
-        kept.append(pool.tightest(row, found.values, START_CUTS_PER_COLUMN * len(following)))
-        pool.forget_slack(found.values)
-    seconds = time.perf_counter() - began
-    solution = StagewiseSolution(status, weights, objective, tuple(iterations), seconds)
-    return solution, joined(kept)
-
-
-def _constant_weights(shape: tuple[int, int], value: float) -> Floats:
-    """Weights of the constant alone."""
-    weights = np.zeros(shape)
-    weights[:, 0] = value
-    return weights
+        most = START_CUTS_PER_COLUMN * len(following)
+        kept.append(pool.tightest(row, conditioning.weights(following), most))
+        pool.forget_slack(conditioning.weights(following))
+    coordinates *= scale
+    solution = StagewiseSolution(
+        status,
+        conditioning.weights(coordinates),
+        objective,
+        objective - left_open,
+        tuple(iterations),
+        time.perf_counter() - began,
+    )
+    return solution, coordinates, joined(kept)

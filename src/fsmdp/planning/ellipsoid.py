@@ -27,8 +27,12 @@ from fsmdp.errors import PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork, Intervals
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.highs import Status
+from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.conditioning import conditioning_of
 from fsmdp.planning.oracle import separate
+from fsmdp.planning.rows import reward_scale
+from fsmdp.planning.solution import Status
+from fsmdp.planning.values import sum_of_discounts
 
 LARGEST_DIMENSION = 200
 ITERATION_LIMIT = 1_000_000
@@ -46,7 +50,7 @@ class EllipsoidSolution:
 
         c . v >= objective - (objective - lower_bound) * max(1, |v - weights| / (R - |weights|)),
 
-    distances being those of functions scaled to a largest absolute value of 1.
+    distances being those of coordinates.
     """
 
     status: Status
@@ -66,15 +70,16 @@ def solve_ellipsoid(
     radius: float | None = None,
     deep_cuts: bool = False,
     iteration_limit: int = ITERATION_LIMIT,
-    time_limit: float | None = None,
+    clock: Clock = NO_LIMIT,
 ) -> EllipsoidSolution:
     """Solve the joint program to within `epsilon` by cuts through the centres of ellipsoids.
 
-    `radius` is that of the first ball, in weights of functions scaled to a largest absolute value
-    of 1. Weights with sum_j |w_j| <= W at every step lie in a ball of radius sqrt(steps) * W. By
-    default W is four times the largest value that any state can have, and the ball grows until
-    the weights found lie in its inner half. `deep_cuts` cut at the inequality itself instead of
-    through the centre: the same answer in fewer iterations, not as in the paper.
+    `radius` is that of the first ball, in coordinates: weights of functions scaled to a largest
+    absolute value of 1, or of remainders of functions that are nearly dependent. Weights with
+    sum_j |w_j| <= W at every step lie in a ball of radius sqrt(steps) * W. By default W is four
+    times the largest value that any state can have, and the ball grows until the weights found lie
+    in its inner half. `deep_cuts` cut at the inequality itself instead of through the centre: the
+    same answer in fewer iterations, not as in the paper.
     Cost: about 2 n^2 log(1 / epsilon) iterations of n^2 operations and a max-sum for each step.
     """
     n_steps, n_functions = network.n_weight_rows, len(network.basis)
@@ -87,16 +92,15 @@ def solve_ellipsoid(
     grows = radius is None
     radius = _default_radius(network, intervals) if radius is None else radius
     search = _Search(network, intervals, means, epsilon, deep_cuts)
-    ends = math.inf if time_limit is None else search.began + time_limit
-    status = search.run(radius, iteration_limit, ends)
+    status = search.run(radius, iteration_limit, clock)
     while grows and status is Status.OPTIMAL and search.distance() > radius / 2:
         radius *= 4
-        status = search.run(radius, iteration_limit, ends)
+        status = search.run(radius, iteration_limit, clock)
     return EllipsoidSolution(
         status,
         search.weights,
-        search.objective,
-        search.lower_bound,
+        search.scale * search.objective,
+        search.scale * search.lower_bound,
         search.iterations,
         time.perf_counter() - search.began,
     )
@@ -148,24 +152,32 @@ class _Search:
     ) -> None:
         self.began = time.perf_counter()
         self.network, self.intervals, self.means = network, intervals, means
-        self.epsilon, self.deep_cuts = epsilon, deep_cuts
-        self.shape = (network.n_weight_rows, len(network.basis))
-        largest = np.array([np.abs(table.values).max() for table in network.basis])
-        self.scales = np.tile(np.where(largest > 0, largest, 1.0), self.shape[0])
-        self.cost = np.zeros(len(self.scales))
-        self.cost[: len(means)] = means
-        self.weights, self.objective = np.zeros(self.shape), math.inf
+        # Everything below is in units of the largest reward.
+        self.scale = reward_scale(intervals)
+        self.epsilon, self.deep_cuts = epsilon / self.scale, deep_cuts
+        self.conditioning = conditioning_of(network, intervals)
+        self.shape = (network.n_weight_rows, self.conditioning.n_coordinates)
+        self.units = self.conditioning.steps(self.shape[0])
+        self.cost = np.zeros(self.units.shape[1])
+        self.cost[: self.shape[1]] = means @ self.conditioning.matrix
+        self.weights = np.zeros((self.shape[0], len(means)))
+        self.best: Floats = np.zeros(len(self.cost))
+        self.objective = math.inf
         self.lower_bound = -math.inf
         self.iterations = 0
 
     def distance(self) -> float:
-        """Of the best weights from 0, in the units of a radius."""
-        return float(np.linalg.norm(self.weights.ravel() * self.scales))
+        """Of the best coordinates from 0."""
+        return self.scale * float(np.linalg.norm(self.best))
 
-    def run(self, radius: float, iteration_limit: int, ends: float) -> Status:
+    def weights_of(self, coordinates: Floats) -> Floats:
+        """Weights (n_steps, n_functions)."""
+        return self.scale * self.conditioning.weights(coordinates.reshape(self.shape))
+
+    def run(self, radius: float, iteration_limit: int, clock: Clock) -> Status:
         """Search a ball around 0; the lower bound is that of this ball."""
         n = len(self.cost)
-        ellipsoid = _Ellipsoid(np.zeros(n), np.diag(radius / self.scales))
+        ellipsoid = _Ellipsoid(np.zeros(n), radius / self.scale * np.eye(n))
         self.lower_bound = -math.inf
         first = self.iterations
         while True:
@@ -178,8 +190,8 @@ class _Search:
             self.lower_bound = min(max(self.lower_bound, lowest), self.objective)
             if self.objective - self.lower_bound <= self.epsilon:
                 return Status.OPTIMAL
-            if time.perf_counter() > ends:
-                return Status.TIME_LIMIT
+            if clock.status is not None:
+                return clock.status
             if self.iterations >= iteration_limit:
                 return Status.ITERATION_LIMIT
             self.iterations += 1
@@ -191,10 +203,11 @@ class _Search:
         """Cut once; False if nothing better than the best weights is left."""
         normal, excess = self.cost, float(self.cost @ ellipsoid.centre) - self.objective
         if excess < 0:
-            weights = ellipsoid.centre.reshape(self.shape)
+            weights = self.weights_of(ellipsoid.centre)
             found = separate(self.network, self.intervals, weights)
             if found.violation > 0:
-                normal, excess = -found.normal, found.violation
+                normal = np.ravel(-found.normal @ self.units)
+                excess = found.violation / self.scale
                 reach = ellipsoid.extent(normal)
             else:
                 self._improve(ellipsoid.centre)
@@ -206,17 +219,15 @@ class _Search:
 
     def _improve(self, centre: Floats) -> None:
         certificate, lifted = certify(
-            self.network, self.intervals, centre.reshape(self.shape), self.means
+            self.network, self.intervals, self.weights_of(centre), self.means
         )
-        if certificate.upper_bound < self.objective:
-            self.weights, self.objective = lifted, certificate.upper_bound
+        if certificate.upper_bound / self.scale < self.objective:
+            self.weights, self.objective = lifted, certificate.upper_bound / self.scale
+            self.best = centre.copy()
 
 
 def _default_radius(network: BellmanNetwork, intervals: Intervals) -> float:
     rewards = network.right_side(np.zeros(len(network.basis)), intervals)
     largest = max(network.elimination.maximise(sign * rewards).value for sign in (1.0, -1.0))
-    if network.horizon is None:
-        steps = 1 / (1 - network.discount)
-    else:
-        steps = sum(network.discount**step for step in range(network.horizon))
-    return 4 * math.sqrt(network.n_weight_rows) * max(largest, 1e-3) * steps
+    steps = math.sqrt(network.n_weight_rows) * sum_of_discounts(network)
+    return 4 * max(largest, 1e-3 * reward_scale(intervals)) * steps

@@ -17,8 +17,8 @@ from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.tables import bound_table
 from fsmdp.model.variables import Variable, positions_by_name, table_size
 from fsmdp.planning.certificate import Certificate, Witness
-from fsmdp.planning.highs import Status
 from fsmdp.planning.plan import Effort, Plan
+from fsmdp.planning.solution import Status
 
 FORMAT = "fsmdp-plan"
 VERSION = 1
@@ -40,6 +40,10 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "discount": plan.discount,
         "scopes": [list(scope) for scope in plan.basis.scopes],
         "objective": plan.objective,
+        "dual_bound": plan.dual_bound,
+        "certified_objective": plan.certified_objective,
+        "trivial_bound": plan.trivial_bound,
+        "weights_certified": plan.weights_certified,
         "upper_bound": plan.upper_bound,
         "witness": [witness.step, list(witness.state), witness.action, witness.violation],
         "induced_width": plan.induced_width,
@@ -102,6 +106,10 @@ def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
         weights=arrays["weights"],
         bound_weights=arrays["bound_weights"],
         objective=about["objective"],
+        dual_bound=about["dual_bound"],
+        certified_objective=about["certified_objective"],
+        trivial_bound=about["trivial_bound"],
+        weights_certified=about["weights_certified"],
         certificate=Certificate(
             arrays["violations"],
             arrays["lifts"],

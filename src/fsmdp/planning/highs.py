@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from enum import StrEnum
+from typing import Any
 
 import highspy
 import numpy as np
@@ -12,20 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.model.tables import Floats
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.solution import Solution, Status, dual_bound, unsolved
 
 SIMPLEX = "simplex"
-
-
-class Status(StrEnum):
-    """How a solve ended. Only infeasible and unbounded leave nothing to certify."""
-
-    OPTIMAL = "optimal"
-    TIME_LIMIT = "time-limit"
-    ITERATION_LIMIT = "iteration-limit"
-    INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
-    INACCURATE = "inaccurate"
-    FAILED = "failed"
 
 
 Basis = highspy.HighsBasis
@@ -33,23 +22,12 @@ Basis = highspy.HighsBasis
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
+    highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
     highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
     highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
     highspy.HighsModelStatus.kUnboundedOrInfeasible: Status.INFEASIBLE,
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """What a solve returned; `values` may be all zeros if it found nothing."""
-
-    status: Status
-    values: Floats  # (n_columns,)
-    objective: float
-    iterations: int
-    seconds: float
-    duals: Floats | None = None  # (n_rows,), of the interior method only
 
 
 class LiveProgram:
@@ -64,7 +42,9 @@ class LiveProgram:
         n_rows, n_columns = matrix.shape
         self._lower = np.array(lower, dtype=np.float64)
         self._infinite = np.full(n_rows, highspy.kHighsInf)
-        self._limited = False
+        self._limited = self._listens = False
+        self._clock = NO_LIMIT
+        self._cost, self._matrix = np.array(cost, dtype=np.float64), matrix
         program = highspy.HighsLp()
         program.num_col_, program.num_row_ = n_columns, n_rows
         program.col_cost_ = cost
@@ -102,6 +82,7 @@ class LiveProgram:
     def set_cost(self, cost: Floats) -> None:
         """New costs for the first columns; the last basis stays primal feasible."""
         columns = np.arange(len(cost), dtype=np.int32)
+        self._cost[: len(cost)] = cost
         self._highs.changeColsCost(len(cost), columns, cost)
 
     def basis(self) -> Basis:
@@ -113,15 +94,17 @@ class LiveProgram:
         self._highs.clearSolver()
         self._highs.setBasis(basis)
 
-    def solve(self, time_limit: float | None = None) -> Solution:
+    def solve(self, clock: Clock = NO_LIMIT, *, duals: bool = False) -> Solution:
         """Run from wherever the last run ended."""
         began = time.perf_counter()
-        if time_limit is not None or self._limited:
-            limit = highspy.kHighsInf if time_limit is None else max(time_limit, 0.0)
-            # HiGHS counts time from the first run of an object.
-            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + limit)
-            self._limited = time_limit is not None
-        self._highs.run()
+        self._set_time_limit(clock.left())
+        self._clock = clock
+        if clock is not NO_LIMIT and not self._listens:
+            self._listen()
+        try:
+            clock.run(self._highs.run)
+        except Stopped:
+            return unsolved(clock.status, len(self._cost), time.perf_counter() - began)
         info = self._highs.getInfo()
         solution = self._highs.getSolution()
         iterations = (
@@ -133,7 +116,30 @@ class LiveProgram:
             float(info.objective_function_value),
             max(0, int(iterations)),
             time.perf_counter() - began,
+            np.array(solution.row_dual) if duals else None,
         )
+
+    def dual_bound(self, found: Solution) -> float:
+        """A value below which no solution within reach goes, by the duals of a solve."""
+        return dual_bound(self._cost, self._matrix, self._lower, found)
+
+    def _set_time_limit(self, left: float | None) -> None:
+        if left is None and not self._limited:
+            return
+        # HiGHS counts time from the first run of an object.
+        limit = highspy.kHighsInf if left is None else self._highs.getRunTime() + left
+        self._highs.setOptionValue("time_limit", limit)
+        self._limited = left is not None
+
+    def _listen(self) -> None:
+        """Let the simplex method stop when the clock of a solve does."""
+
+        def look(event: Any) -> None:
+            if self._clock.status is not None:
+                event.interrupt()
+
+        self._highs.cbSimplexInterrupt += look
+        self._listens = True
 
 
 def pack_basis(basis: Basis) -> NDArray[np.int64]:

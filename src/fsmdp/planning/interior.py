@@ -7,20 +7,27 @@ much as reading the matrix; there is no warm start.
 from __future__ import annotations
 
 import time
+from functools import cached_property
+from typing import Any
 
 import clarabel
 import numpy as np
 from scipy import sparse
 
 from fsmdp.model.tables import Floats
-from fsmdp.planning.highs import Solution, Status
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.solution import Solution, Status, dual_bound, unsolved
 
 INTERIOR = "interior"
+
+SECONDS_TO_SET_UP = 5e-6
+"""For each non-zero, roughly: ordering and symbolic factorisation."""
 
 _STATUS = {
     "Solved": Status.OPTIMAL,
     "AlmostSolved": Status.INACCURATE,
     "MaxTime": Status.TIME_LIMIT,
+    "CallbackTerminated": Status.TIME_LIMIT,
     "MaxIterations": Status.ITERATION_LIMIT,
     "PrimalInfeasible": Status.INFEASIBLE,
     "AlmostPrimalInfeasible": Status.INFEASIBLE,
@@ -33,43 +40,79 @@ class InteriorProgram:
     """min cost @ x subject to matrix @ x >= lower, x free; new sides keep the symbolic work."""
 
     def __init__(self, cost: Floats, matrix: sparse.csr_matrix, lower: Floats) -> None:
+        self._cost, self._matrix, self._lower = cost, matrix, lower
+
+    @cached_property
+    def _settings(self) -> Any:
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.presolve_enable = False
         # The multi-threaded factorisation is several times slower on such sparse trees.
         settings.direct_solve_method = "qdldl"
-        nothing = sparse.csc_matrix((len(cost), len(cost)))
-        cones = [clarabel.NonnegativeConeT(len(lower))]
-        self._settings = settings
-        self._solver = clarabel.DefaultSolver(
-            nothing, cost, sparse.csc_matrix(-matrix), -lower, cones, settings
+        return settings
+
+    @cached_property
+    def _solver(self) -> Any:
+        cones = [clarabel.NonnegativeConeT(len(self._lower))]
+        nothing = sparse.csc_matrix((len(self._cost), len(self._cost)))
+        rows = sparse.csc_matrix(-self._matrix)
+        return clarabel.DefaultSolver(
+            nothing, self._cost, rows, -self._lower, cones, self._settings
         )
+
+    @property
+    def _is_built(self) -> bool:
+        return "_solver" in self.__dict__
 
     def set_lower(self, lower: Floats) -> None:
         """New right-hand sides for all rows."""
-        self._solver.update(b=-lower)
+        self._lower = lower
+        if self._is_built:
+            self._solver.update(b=-lower)
 
     def set_cost(self, cost: Floats) -> None:
         """New costs for all columns."""
-        self._solver.update(q=cost)
+        self._cost = cost
+        if self._is_built:
+            self._solver.update(q=cost)
 
-    def solve(self, time_limit: float | None = None) -> Solution:
-        """Solve from the start."""
+    def solve(self, clock: Clock = NO_LIMIT, *, duals: bool = True) -> Solution:
+        """Solve from the start; a program that is stopped hands out its last iterate if it can."""
         began = time.perf_counter()
-        self._settings.time_limit = np.inf if time_limit is None else max(time_limit, 1e-3)
+        # Nobody can interrupt Clarabel while it sets up.
+        set_up = 0.0 if self._is_built else SECONDS_TO_SET_UP * self._matrix.nnz
+        if not clock.has(set_up):
+            return unsolved(clock.status or Status.TIME_LIMIT, len(self._cost), 0.0)
+        try:
+            return clock.run(lambda: self._run(clock, duals))
+        except Stopped:
+            return unsolved(clock.status, len(self._cost), time.perf_counter() - began)
+
+    def dual_bound(self, found: Solution) -> float:
+        """A value below which no solution within reach goes, by the duals of a solve."""
+        return dual_bound(self._cost, self._matrix, self._lower, found)
+
+    def _run(self, clock: Clock, duals: bool) -> Solution:
+        began = time.perf_counter()
+        solver, settings = self._solver, self._settings
+        solver.set_termination_callback(lambda _: clock.status is not None)
         # Refining every solve of the factorised system takes nearly half the time, and is
         # needed only where a program is badly conditioned.
         for refine in (False, True):
-            self._settings.iterative_refinement_enable = refine
-            self._solver.update(settings=self._settings)
-            found = self._solver.solve()
-            if str(found.status) in ("Solved", "MaxTime"):
+            settings.iterative_refinement_enable = refine
+            solver.update(settings=settings)
+            found = solver.solve()
+            ended = str(found.status)
+            if ended == "Solved" or clock.status is not None:
                 break
+        status = _STATUS.get(ended, Status.FAILED)
+        if status is Status.TIME_LIMIT:
+            status = clock.status or status
         return Solution(
-            _STATUS.get(str(found.status), Status.FAILED),
+            status,
             np.array(found.x),
             float(found.obj_val),
             int(found.iterations),
             time.perf_counter() - began,
-            np.array(found.z),
+            np.array(found.z) if duals else None,
         )

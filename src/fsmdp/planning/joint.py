@@ -21,9 +21,13 @@ from scipy import sparse
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork, Intervals
-from fsmdp.planning.highs import SIMPLEX, LiveProgram, Solution, Status
+from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.conditioning import Conditioning, conditioning_of
+from fsmdp.planning.highs import SIMPLEX, LiveProgram
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
-from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
+from fsmdp.planning.rows import bellman_rows, reward_scale
+from fsmdp.planning.solution import CONFIRMED, Solution, Status
+from fsmdp.planning.values import constant_value, value_span
 
 SECOND_OPINION_UP_TO = 50_000
 """Rows up to which the simplex method decides what the interior-point method left open."""
@@ -36,31 +40,38 @@ class JointProgram:
     cost: Floats = field(repr=False)
     matrix: sparse.csr_matrix = field(repr=False)
     lower: Floats = field(repr=False)
-    free: NDArray[np.int64] = field(repr=False)  # weights that are a column
-    split: NDArray[np.int64] = field(repr=False)  # weights that are a difference of two columns
-    scales: Floats = field(repr=False)  # a column's unit in its weight
+    free: NDArray[np.int64] = field(repr=False)  # coordinates that are a column
+    split: NDArray[np.int64] = field(repr=False)  # coordinates that are a difference of two columns
+    conditioning: Conditioning = field(repr=False)
     n_steps: int
     scale: float
 
     def read_weights(self, columns: Floats) -> Floats:
         """Weights (n_steps, n_functions) from a solution."""
         n_free, n_split = len(self.free), len(self.split)
-        weights = np.zeros(n_free + n_split)
-        weights[self.free] = columns[:n_free]
+        coordinates = np.zeros(n_free + n_split)
+        coordinates[self.free] = columns[:n_free]
         plus, minus = columns[n_free : n_free + n_split], columns[n_free + n_split :][:n_split]
-        weights[self.split] = plus - minus
-        return self.scale * weights.reshape(self.n_steps, -1) / self.scales
+        coordinates[self.split] = plus - minus
+        return self.scale * self.conditioning.weights(coordinates.reshape(self.n_steps, -1))
 
 
 def joint_program(
-    network: BellmanNetwork, intervals: Intervals, means: Floats, w_norm: float | None = None
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    w_norm: float | None = None,
+    clock: Clock = NO_LIMIT,
 ) -> JointProgram:
     """The program of all steps; `w_norm` bounds sum_j |w_j| at each step.
 
+    Raises `Stopped` when the clock says so.
     Cost: horizon times the rows of one step.
     """
     step = bellman_rows(network, network.n_weight_rows)
+    clock.check()
     n_steps, n_functions = network.n_weight_rows, len(network.basis)
+    conditioning = conditioning_of(network, intervals, plain=w_norm is not None)
     every_step = sparse.identity(n_steps, format="csr")
     link = every_step if network.horizon is None else sparse.eye(n_steps, k=1, format="csr")
     values = sparse.kron(every_step, step.values, format="csc")
@@ -68,10 +79,11 @@ def joint_program(
     low = high
     if not intervals.exact:
         low = sparse.kron(link, step.backups(network, intervals.low), format="csc")
-    scales = function_scales(network)
-    units = sparse.diags(np.tile(1 / scales, n_steps))
+    clock.check()
+    units = conditioning.steps(n_steps)
     values, high, low = (sparse.csc_matrix(part @ units) for part in (values, high, low))
-    is_split = _needs_two_columns(network, intervals, w_norm)
+    clock.check()
+    is_split = _needs_two_columns(network, intervals, w_norm, conditioning.n_coordinates)
     free, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
     upper_side = values - network.discount * high
     lower_side = network.discount * low - values
@@ -84,22 +96,24 @@ def joint_program(
         sparse.kron(every_step, step.rows.messages),
     ]
     matrix = sparse.hstack(blocks, format="csr")
+    clock.check()
     lower = np.tile(rewards, n_steps)
     extra, extra_lower = _sign_rows(len(free), len(split), matrix.shape[1])
     if w_norm is not None:
-        by_step = sparse.kron(every_step, 1 / scales[None, :], format="csr")[:, split]
+        ones = sparse.csr_matrix(np.ones((1, n_functions)))
+        by_step = sparse.kron(every_step, ones @ conditioning.matrix, format="csr")[:, split]
         empty = sparse.csr_matrix((n_steps, matrix.shape[1] - 2 * len(split)))
         extra = sparse.vstack([extra, sparse.hstack([-by_step, -by_step, empty])])
         extra_lower = np.concatenate([extra_lower, np.full(n_steps, -w_norm / scale)])
-    cost = np.zeros(n_steps * n_functions)
-    cost[:n_functions] = means / scales
+    cost = np.zeros(n_steps * conditioning.n_coordinates)
+    cost[: conditioning.n_coordinates] = means @ conditioning.matrix
     return JointProgram(
         np.concatenate([cost[free], cost[split], -cost[split], np.zeros(blocks[3].shape[1])]),
         sparse.csr_matrix(sparse.vstack([matrix, extra], format="csr")),
         np.concatenate([lower, extra_lower]),
         free,
         split,
-        scales,
+        conditioning,
         n_steps,
         scale,
     )
@@ -112,6 +126,7 @@ class JointSolution:
     status: Status
     weights: Floats  # (n_steps, n_functions)
     objective: float
+    dual_bound: float  # no weights within reach have a smaller objective
     iterations: int
     n_rows: int
     n_columns: int
@@ -126,20 +141,25 @@ def solve_joint(
     *,
     w_norm: float | None = None,
     solver: str = INTERIOR,
-    time_limit: float | None = None,
+    clock: Clock = NO_LIMIT,
 ) -> JointSolution:
-    """Solve the joint program by the interior-point method, or the simplex method on request."""
+    """Solve the joint program by the interior-point method, or the simplex method on request.
+
+    Raises `Stopped` if time is up before there is a program to solve.
+    """
     if solver not in (INTERIOR, SIMPLEX):
         raise ModelError(f"solver: expected 'interior' or 'simplex', found {solver!r}.")
     began = time.perf_counter()
-    program = joint_program(network, intervals, means, w_norm)
+    program = joint_program(network, intervals, means, w_norm, clock)
     built = time.perf_counter()
-    found = _solve(program, solver, time_limit)
+    enough = CONFIRMED * value_span(network, intervals) / program.scale
+    found, bound = _solve(program, solver, enough, clock)
     _explain_failure(found, network, intervals, w_norm)
     return JointSolution(
         found.status,
         program.read_weights(found.values),
         program.scale * found.objective,
+        program.scale * bound,
         found.iterations,
         *program.matrix.shape,
         built - began,
@@ -147,46 +167,30 @@ def solve_joint(
     )
 
 
-def _solve(program: JointProgram, solver: str, time_limit: float | None) -> Solution:
-    """By the solver asked for; the simplex method is asked too where the other found no answer."""
+def _solve(
+    program: JointProgram, solver: str, enough: float, clock: Clock
+) -> tuple[Solution, float]:
+    """By the solver asked for; the simplex method is asked too where the other found no answer.
+
+    An answer is one whose dual bound is within `enough`. Returns the solution and that bound.
+    """
     parts = program.cost, program.matrix, program.lower
     if solver == INTERIOR:
-        found = InteriorProgram(*parts).solve(time_limit)
-        answered = found.status in (Status.OPTIMAL, Status.TIME_LIMIT)
-        if answered or program.matrix.shape[0] > SECOND_OPINION_UP_TO:
-            return found
-    return LiveProgram(*parts).solve(time_limit)
-
-
-def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
-    """A value that no state exceeds: the largest reward, earned at every step.
-
-    Its weights are feasible and their 1-norm is at most this, so that a bound W of as much
-    always leaves a solution.
-    """
-    nothing = np.zeros(len(network.basis))
-    largest = network.elimination.maximise(network.right_side(nothing, intervals)).value
-    if network.horizon is None:
-        return abs(largest) / (1 - network.discount)
-    return abs(largest) * sum(network.discount**step for step in range(network.horizon))
-
-
-def largest_value(network: BellmanNetwork, intervals: Intervals) -> float:
-    """No value is further from zero than this: every reward term at its largest, at every step."""
-    largest = 0.0
-    begin = 0
-    for cases in network.reward_scopes:
-        sizes = [network.elimination.network.table_size(scope) for scope in cases]
-        end = begin + sum(sizes)
-        largest += float(np.abs(intervals.rewards[begin:end]).max(initial=0.0))
-        begin = end
-    if network.horizon is None:
-        return largest / (1 - network.discount)
-    return largest * sum(network.discount**step for step in range(network.horizon))
+        interior = InteriorProgram(*parts)
+        found = interior.solve(clock)
+        bound = interior.dual_bound(found)
+        answered = found.status is Status.OPTIMAL and found.objective - bound <= enough
+        if answered or clock.status is not None or program.matrix.shape[0] > SECOND_OPINION_UP_TO:
+            return found, bound
+    simplex = LiveProgram(*parts)
+    second = simplex.solve(clock, duals=True)
+    if solver == INTERIOR and second.status is not Status.OPTIMAL:
+        return found, bound
+    return second, simplex.dual_bound(second)
 
 
 def _needs_two_columns(
-    network: BellmanNetwork, intervals: Intervals, w_norm: float | None
+    network: BellmanNetwork, intervals: Intervals, w_norm: float | None, n_coordinates: int
 ) -> NDArray[np.bool_]:
     """Weights whose sign matters: backed up from an interval of some width, or of bounded norm.
 
@@ -195,6 +199,8 @@ def _needs_two_columns(
     n_steps, n_functions = network.n_weight_rows, len(network.basis)
     if w_norm is not None:
         return np.ones(n_steps * n_functions, dtype=np.bool_)
+    if intervals.exact:
+        return np.zeros(n_steps * n_coordinates, dtype=np.bool_)
     uncertain = np.zeros(n_functions, dtype=np.bool_)
     uncertain[network.backup_columns[intervals.low != intervals.high]] = True
     backed_up = np.ones(n_steps, dtype=np.bool_)

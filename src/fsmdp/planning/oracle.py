@@ -6,7 +6,9 @@ Paper: Theorem 1 and eq. hp(w). All steps and actions by elimination; no linear 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +17,10 @@ from numpy.typing import NDArray
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.clock import NO_LIMIT, Clock
+
+SECONDS_PER_TERM = 4e-9
+"""Twice what an addition of a max-sum takes on an idle machine of 2024."""
 
 WORTH_A_THREAD = 50_000
 """Table entries from which a step's max-sum takes longer than starting a thread."""
@@ -33,23 +39,54 @@ class Separation:
 
 
 def excesses(
-    network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
+    network: BellmanNetwork,
+    intervals: Intervals,
+    weights: Floats,
+    view: str = OPTIMISTIC,
+    clock: Clock = NO_LIMIT,
 ) -> list[Maximum]:
     """max over states of R + discount * backup - V, for every action, step by step.
 
-    Cost: one two-pass max-sum for each step.
+    Raises `Stopped` when the clock says so.
+    Cost: one two-pass max-sum for each step, and memory for the messages of all of them.
     """
+    return list(each_excess(network, intervals, weights, view, clock))
+
+
+def each_excess(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    weights: Floats,
+    view: str = OPTIMISTIC,
+    clock: Clock = NO_LIMIT,
+) -> Iterator[Maximum]:
+    """The same one after another, with memory for the messages of a few."""
+    check = None if clock is NO_LIMIT else clock.check
 
     def at(row: int) -> Maximum:
         following = following_weights(network, weights, row)
         entries = network.excess(weights[row], following, intervals, view)
-        return network.elimination.maximise(entries)
+        return network.elimination.maximise(entries, check)
 
-    rows = range(len(weights))
-    if len(weights) == 1 or network.elimination.n_rows < WORTH_A_THREAD:
-        return [at(row) for row in rows]
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return list(threads.map(at, rows))
+    workers = os.cpu_count() or 1
+    if len(weights) == 1 or workers == 1 or network.elimination.n_rows < WORTH_A_THREAD:
+        yield from map(at, range(len(weights)))
+        return
+    with ThreadPoolExecutor(workers) as threads:
+        waiting: deque[Future[Maximum]] = deque()
+        for row in range(len(weights)):
+            waiting.append(threads.submit(at, row))
+            if len(waiting) == workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def seconds_of_excesses(network: BellmanNetwork) -> float:
+    """What the max-sums of all steps take, roughly: a matter of a machine's memory."""
+    terms = network.n_weight_rows * network.elimination.schedule.n_terms
+    workers = 1 if network.elimination.n_rows < WORTH_A_THREAD else (os.cpu_count() or 1)
+    return terms * SECONDS_PER_TERM / workers
 
 
 def following_weights(network: BellmanNetwork, weights: Floats, row: int) -> Floats:

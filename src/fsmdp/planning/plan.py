@@ -10,14 +10,14 @@ import numpy as np
 
 from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import as_step
+from fsmdp.model.checks import as_step, plural
 from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
 from fsmdp.planning.certificate import Certificate
 from fsmdp.planning.greedy import default_total, fill_advantages, greedy_lookup
-from fsmdp.planning.highs import Status
+from fsmdp.planning.solution import Status
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +36,9 @@ class Plan:
     """A policy and a certified upper bound on what any policy can earn.
 
     The policy is greedy with respect to `weights`. `bound_weights` are those of the tightest bound
-    found; they are the same weights unless two programs were solved. Both are lifted, so that
-    V_l(s) >= V*_l(s) at every state and step.
+    found, certified: V_l(s) >= V*_l(s) at every state and step. So are `weights`, if there was time
+    (`weights_certified`). `status` is how the solver of the linear programs ended; no weights of
+    the basis have an objective below `dual_bound`, as far as a solver's duals reach.
     """
 
     method: str
@@ -52,7 +53,11 @@ class Plan:
     )  # (horizon + 1, n_functions), last row 0; (1, ...) if infinite
     bound_weights: Floats = field(repr=False)
     objective: float
+    dual_bound: float
+    certified_objective: float  # of the bound's weights
     certificate: Certificate
+    trivial_bound: float  # of the largest reward at every step
+    weights_certified: bool
     induced_width: int
     effort: Effort
     view: str
@@ -87,7 +92,8 @@ class Plan:
     def value(self, state: Sequence[int], step: int = 1) -> float:
         """An upper bound on the optimal value of a state at a step."""
         row, features = self._row(step), self.basis.evaluate(check_state(state, self.variables))
-        return min(float(features @ self.weights[row]), float(features @ self.bound_weights[row]))
+        bound = float(features @ self.bound_weights[row])
+        return min(bound, float(features @ self.weights[row])) if self.weights_certified else bound
 
     def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
         """R(s, a) + discount * backup of the policy's weights, for every action."""
@@ -121,8 +127,9 @@ class Plan:
         """The plan itself if its programs were solved to the end; a PlanningError otherwise."""
         if self.status is not Status.OPTIMAL:
             raise PlanningError(
-                f"the plan is {self.status}: its bound {self.upper_bound:.6g} is certified but may "
-                "not be the tightest; give more time (time_limit=...) or a looser tolerance."
+                f"the plan's linear programs: {self.status}. Its bound {self.upper_bound:.6g} is "
+                "certified but may not be the tightest of its basis; give more time "
+                "(time_limit=...) or a looser tolerance."
             )
         return self
 
@@ -130,13 +137,20 @@ class Plan:
         row = as_step(step, self.horizon) - 1
         return 0 if self.horizon is None else row
 
+    @property
+    def outcome(self) -> str:
+        """What was established: which program, and how close to its optimum."""
+        program = f"linear program of {plural(len(self.basis), 'function')}"
+        if self.status is Status.OPTIMAL:
+            left = max(0.0, self.certified_objective - self.dual_bound)
+            return f"{program} solved to {left:.1g}"
+        return f"{program} not solved ({self.status})"
+
     def __repr__(self) -> str:
         total = sum(self.seconds.values())
         return (
-            f"Plan({self.method}, {self.status}: no policy earns more than "
-            f"{self.upper_bound:.6g}; violation {self.certificate.violation:.1e}, "
-            f"{len(self.basis)} functions, induced width {self.induced_width}, "
-            f"{self.rows} rows, {total:.2f} s)"
+            f"Plan({self.method}: no policy earns more than {self.upper_bound:.6g}, certified; "
+            f"{self.outcome}, induced width {self.induced_width}, {self.rows} rows, {total:.2f} s)"
         )
 
 
@@ -160,13 +174,16 @@ def finish_plan(
     status: Status,
     weights: Floats,
     objective: float,
+    dual_bound: float,
+    certified_objective: float,
     certificate: Certificate,
+    trivial_bound: float,
+    weights_certified: bool,
     effort: Effort,
-    bound_weights: Floats | None = None,
+    bound_weights: Floats,
     view: str = OPTIMISTIC,
 ) -> Plan:
-    """A plan from lifted weights (n_steps, n_functions)."""
-    bounds = weights if bound_weights is None else bound_weights
+    """A plan from weights (n_steps, n_functions)."""
 
     def with_last_row(rows: Floats) -> Floats:
         if network.horizon is None:
@@ -182,9 +199,13 @@ def finish_plan(
         discount=network.discount,
         basis=network.basis,
         weights=with_last_row(weights),
-        bound_weights=with_last_row(bounds),
+        bound_weights=with_last_row(bound_weights),
         objective=objective,
+        dual_bound=dual_bound,
+        certified_objective=certified_objective,
         certificate=certificate,
+        trivial_bound=trivial_bound,
+        weights_certified=weights_certified,
         induced_width=network.elimination.induced_width,
         effort=effort,
         view=view,

@@ -6,23 +6,55 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fsmdp.elimination.order import DEFAULT_LIMIT
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, WidthError
 from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
 from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (
     OPTIMISTIC,
     VIEWS,
     BellmanNetwork,
     Intervals,
     Weights,
+    bellman_network,
+    flatten_cases,
     network_of_model,
     state_means,
 )
+from fsmdp.planning.certificate import Certificate, certify
+from fsmdp.planning.clock import NO_LIMIT, Clock
 
 LARGEST_LIMIT = 2**33
+
+REWARDS_LIMIT = 2**20
+"""Entries of a table up to which the largest sum of rewards is found by elimination."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trivial:
+    """The bound of the constant function: the largest reward, earned at every step.
+
+    No plan's bound is above it.
+    """
+
+    certificate: Certificate
+    constants: Floats  # (n_steps,), certified values of the constant
+
+    @property
+    def upper_bound(self) -> float:
+        """No policy earns more than this."""
+        return self.certificate.upper_bound
+
+    def weights(self, n_functions: int) -> Floats:
+        """The same bound as weights of a basis, all but the constant's 0."""
+        weights = np.zeros((len(self.constants), n_functions))
+        weights[:, 0] = self.constants
+        return weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +70,42 @@ class Problem:
     means: Floats = field(repr=False)
     start: Floats = field(repr=False)
     uniform: Floats = field(repr=False)
+    trivial: Trivial | None = field(default=None, repr=False)
     view: str = OPTIMISTIC
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if self.view not in VIEWS:
             raise ModelError(f"view: expected one of {', '.join(VIEWS)}, found {self.view!r}.")
+
+
+def trivial_problem(model: FactoredMDP) -> Problem:
+    """The problem of the constant alone, with its bound: made in no time, for any model.
+
+    Where rewards overlap too much to find the largest sum of them, it is bounded by the sum of the
+    largest of each.
+    """
+    basis = Basis([])
+    try:
+        network, intervals = network_of_model(
+            model, basis, limit=REWARDS_LIMIT, elimination="shared"
+        )
+    except WidthError:
+        terms = [means.map(_largest) for means in model.reward_means]
+        scopes = [cases.map(lambda table: table.scope) for cases in terms]
+        parts = model.variables, model.actions, model.horizon, model.discount, basis
+        network = bellman_network(*parts, scopes, [Cases(((),))])
+        one = np.ones(1)
+        intervals = Intervals(flatten_cases(terms), one, one)
+    means = np.ones(1)
+    nothing = np.zeros((network.n_weight_rows, 1))
+    certificate, lifted = certify(network, intervals, nothing, means)
+    trivial = Trivial(certificate, lifted[:, 0])
+    return Problem(network, intervals, means, means, means, trivial)
+
+
+def _largest(table: Table) -> Table:
+    return bound_table((), np.asarray(table.values.max()))
 
 
 def problem_of_model(
@@ -54,16 +116,24 @@ def problem_of_model(
     limit: int = DEFAULT_LIMIT,
     elimination_order: Sequence[str | int] | None = None,
     elimination: str = "auto",
+    trivial: Trivial | None = None,
+    clock: Clock = NO_LIMIT,
 ) -> Problem:
-    """The problem of a known model. A WidthError if its network is too wide to eliminate."""
+    """The problem of a known model. A WidthError if its network is too wide to eliminate.
+
+    Raises `Stopped` when the clock says so.
+    """
     began = time.perf_counter()
     as_whole(limit, "limit", 1, LARGEST_LIMIT)
-    network, intervals = network_of_model(
-        model,
-        basis,
-        limit=limit,
-        elimination_order=elimination_order,
-        elimination=elimination,
+    network, intervals = clock.run(
+        lambda: network_of_model(
+            model,
+            basis,
+            clock.check,
+            limit=limit,
+            elimination_order=elimination_order,
+            elimination=elimination,
+        )
     )
     bound = network.basis
     return Problem(
@@ -72,5 +142,6 @@ def problem_of_model(
         state_means(weights, bound, model),
         state_means("initial", bound, model),
         state_means("uniform", bound, model),
+        trivial,
         seconds=time.perf_counter() - began,
     )

@@ -69,14 +69,6 @@ def _gathered(
     return product
 
 
-def function_scales(network: BellmanNetwork) -> Floats:
-    """Largest absolute value of each function: weights are solved for in units of these.
-
-    A basis of tables of very different sizes would otherwise be beyond a solver's tolerances.
-    """
-    return np.array([max(float(np.abs(table.values).max()), 1e-300) for table in network.basis])
-
-
 def reward_scale(intervals: Intervals) -> float:
     """Divides right-hand sides so that a solver's absolute tolerances mean what they say."""
     largest = float(np.abs(intervals.rewards).max(initial=0.0))

@@ -19,9 +19,12 @@ from scipy import sparse
 from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
-from fsmdp.planning.highs import SIMPLEX, Basis, LiveProgram, Status, pack_basis, unpack_basis
+from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.conditioning import Conditioning, scaling
+from fsmdp.planning.highs import SIMPLEX, Basis, LiveProgram, pack_basis, unpack_basis
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
-from fsmdp.planning.rows import bellman_rows, function_scales, reward_scale
+from fsmdp.planning.rows import bellman_rows, reward_scale
+from fsmdp.planning.solution import Status
 
 INTERIOR_FROM = 500
 """Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""
@@ -34,6 +37,7 @@ class StagewiseSolution:
     status: Status
     weights: Floats  # (horizon, n_functions)
     objective: float
+    dual_bound: float  # the objective less what the duals of all stages leave open
     iterations: tuple[int, ...]  # by solve, last step first
     seconds: float
 
@@ -48,7 +52,13 @@ class StagewiseProgram:
     "auto": interior for large programs that have never been solved, simplex for the others.
     """
 
-    def __init__(self, network: BellmanNetwork, means: Floats, solver: str = "auto") -> None:
+    def __init__(
+        self,
+        network: BellmanNetwork,
+        means: Floats,
+        solver: str = "auto",
+        conditioning: Conditioning | None = None,
+    ) -> None:
         if solver not in ("auto", SIMPLEX, INTERIOR):
             raise ModelError(f"solver: expected 'auto', 'simplex' or 'interior', found {solver!r}.")
         began = time.perf_counter()
@@ -56,10 +66,11 @@ class StagewiseProgram:
         self.means = means
         step = bellman_rows(network)
         self._gather = step.rows.gather
-        self._scales = function_scales(network)
-        values = step.values @ sparse.diags(1 / self._scales)
+        self._conditioning = conditioning or scaling(network.basis)
+        values = step.values @ self._conditioning.matrix
         matrix = sparse.hstack([values, step.rows.messages], format="csr")
-        cost = np.concatenate([means / self._scales, np.zeros(step.rows.n_messages)])
+        costs = means @ self._conditioning.matrix
+        cost = np.concatenate([costs, np.zeros(step.rows.n_messages)])
         if solver == "auto":
             solver = INTERIOR if step.n_rows >= INTERIOR_FROM else SIMPLEX
         self.solver = solver
@@ -79,11 +90,16 @@ class StagewiseProgram:
         intervals: Intervals,
         view: str = OPTIMISTIC,
         first_means: Floats | None = None,
-        time_limit: float | None = None,
+        clock: Clock = NO_LIMIT,
+        *,
+        confirm: bool = False,
     ) -> StagewiseSolution:
-        """Weights for all steps.
+        """Weights for all steps; zero for those that time did not suffice for.
+
+        A program that was stopped is not to be used again.
 
         `first_means` replaces the objective at step 1, on which the policy does not depend.
+        `confirm` computes what every stage's dual leaves open.
         """
         began = time.perf_counter()
         network, n_functions = self.network, len(self.network.basis)
@@ -92,8 +108,9 @@ class StagewiseProgram:
         following = np.zeros(n_functions)
         iterations = []
         status = Status.OPTIMAL
-        objective = 0.0
+        objective = left_open = 0.0
         scale = reward_scale(intervals)
+        n_coordinates = self._conditioning.n_coordinates
         for row in reversed(range(network.horizon)):
             right_side = network.right_side(following, intervals, view)
             lower = self._gather @ (right_side / scale)
@@ -108,11 +125,14 @@ class StagewiseProgram:
             restarted = row in self._bases
             if restarted and isinstance(self._program, LiveProgram):
                 self._program.restart_from(self._bases[row])
-            left = None if time_limit is None else time_limit - (time.perf_counter() - began)
-            found = self._program.solve(left)
+            found = self._program.solve(clock, duals=confirm)
             if found.status is not Status.OPTIMAL:
                 status = found.status
-            unscaled = found.values[:n_functions] / self._scales
+            if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                break
+            if confirm:
+                left_open += scale * (found.objective - self._program.dual_bound(found))
+            unscaled = self._conditioning.weights(found.values[:n_coordinates])
             weights[row] = following = scale * unscaled
             objective = scale * found.objective
             iterations.append(found.iterations)
@@ -126,10 +146,12 @@ class StagewiseProgram:
             # the last bit, so that a run that is resumed without them does not differ.
             if is_last and restarted and found.iterations == 0:
                 self._settled = lower, unscaled
-        if first_means is not None:
+        if first_means is not None and clock.status is None:
             self._program.set_cost(self._cost)
         seconds = time.perf_counter() - began
-        return StagewiseSolution(status, weights, objective, tuple(iterations), seconds)
+        return StagewiseSolution(
+            status, weights, objective, objective - left_open, tuple(iterations), seconds
+        )
 
     def stage_bases(self) -> NDArray[np.int64]:
         """Bases from which steps start in the next call: the step's row, then its statuses.
@@ -137,7 +159,8 @@ class StagewiseProgram:
         A new program that is given them finds the same weights as this one would, bit for bit.
         """
         packed = [np.append([row], pack_basis(basis)) for row, basis in self._bases.items()]
-        return np.array(packed, dtype=np.int64).reshape(len(packed), -1)
+        width = 1 + self.n_columns + self.n_rows
+        return np.array(packed, dtype=np.int64).reshape(len(packed), width)
 
     def set_stage_bases(self, packed: NDArray[np.int64]) -> None:
         """Start from bases that `stage_bases` gave."""
@@ -146,5 +169,5 @@ class StagewiseProgram:
 
     def _with_means(self, means: Floats) -> Floats:
         cost = self._cost.copy()
-        cost[: len(means)] = means / self._scales
+        cost[: self._conditioning.n_coordinates] = means @ self._conditioning.matrix
         return cost

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from warnings import warn
 
 import numpy as np
 
+from fsmdp.errors import ModelError, PoorPolicyWarning
+from fsmdp.model.checks import as_number
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.plan import Plan
+from fsmdp.simulation.mean_limit import lower_limit
 from fsmdp.simulation.rollout import Progress, Runs, rollout
 
 ROUNDING = 1e-9
 
+LEVEL = 0.99
+
+CLEARLY = 1.645
+"""Standard errors by which a policy must be ahead of another to be called better."""
+
+IDLE_NAMES = ("noop", "wait", "idle", "nothing", "none")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gap:
-    """An upper bound on the best return, and an estimate of the policy's."""
+    """An upper bound on the best return, and what is known of the policy's.
+
+    `lower_limit` is below the policy's mean return with probability at least `level`; it is None
+    where rewards are noisy without bounds, since nothing can be promised then.
+    """
 
     upper_bound: float
     runs: Runs
+    lower_limit: float | None = None
+    level: float = LEVEL
+    baselines: Mapping[str, Runs] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
-        """How far the policy can be from the best, up to the estimate's error.
+        """The bound less the estimated mean: how far the policy is from the best, at most, if the
+        estimate were the truth.
 
         Never below 0: a mean above the bound is the error of the mean.
         """
@@ -35,10 +55,43 @@ class Gap:
             return 0.0
         return self.gap / abs(self.upper_bound) if self.upper_bound else float(np.inf)
 
+    @property
+    def relative_limit(self) -> float | None:
+        """The policy loses at most this fraction of the best, with probability `level`.
+
+        None where that cannot be said: no lower limit, or zero lies between it and the bound.
+        """
+        if self.lower_limit is None:
+            return None
+        gap = max(0.0, self.upper_bound - self.lower_limit)
+        if gap == 0.0:
+            return 0.0
+        if self.upper_bound == 0.0 or self.lower_limit < 0.0 < self.upper_bound:
+            return None
+        return gap / abs(self.upper_bound)
+
+    @property
+    def no_better_than(self) -> tuple[str, ...]:
+        """Baselines that the policy is not clearly ahead of."""
+        return tuple(name for name, runs in self.baselines.items() if not self._is_ahead_of(runs))
+
+    def _is_ahead_of(self, other: Runs) -> bool:
+        error = float(np.hypot(self.runs.standard_error, other.standard_error))
+        return self.runs.mean - other.mean > CLEARLY * error
+
+    def statement(self) -> str:
+        """What was established, in a sentence."""
+        limit, sure = self.relative_limit, f"with probability at least {100 * self.level:.4g} %"
+        if self.lower_limit is None:
+            return "nothing is promised of the policy's mean"
+        if limit is None:
+            return f"the policy earns at least {self.lower_limit:.6g} {sure}"
+        return f"{sure} the policy is within {100 * limit:.3g} % of the best"
+
     def __repr__(self) -> str:
         return (
             f"Gap(policy earns {self.runs.mean:.6g} ± {self.runs.standard_error:.2g}, no policy "
-            f"more than {self.upper_bound:.6g}: within {100 * self.relative:.2g} % of the best)"
+            f"more than {self.upper_bound:.6g}; {self.statement()})"
         )
 
 
@@ -48,6 +101,67 @@ def certified_gap(
     episodes: int = 1000,
     seed: int = 0,
     progress: Progress | None = None,
+    *,
+    level: float = LEVEL,
+    baselines: bool = True,
 ) -> Gap:
-    """Roll the plan's policy out and set its mean against the plan's certified bound."""
-    return Gap(plan.upper_bound, rollout(model, plan, episodes, seed, progress=progress))
+    """Roll the plan's policy out and set its mean against the plan's certified bound.
+
+    The policy's mean has a lower limit that holds with probability `level`. With `baselines`, doing
+    nothing and acting at random are rolled out as well, and a `PoorPolicyWarning` says so if the
+    policy is not clearly better than both.
+    """
+    if not 0 < as_number(level, "level", "give a probability such as 0.99") < 1:
+        raise ModelError(f"level: expected a probability between 0 and 1, found {level!r}.")
+    runs = rollout(model, plan, episodes, seed, progress=progress)
+    others: dict[str, Runs] = {}
+    if baselines:
+        others = {
+            "doing nothing": rollout(model, idle_action(model), episodes, seed),
+            "acting at random": rollout(model, "random", episodes, seed),
+        }
+    limit = _limit_of_mean(model, runs, level)
+    gap = Gap(plan.upper_bound, runs, limit, level, others)
+    if gap.no_better_than:
+        warn(poor_policy_text(gap), PoorPolicyWarning, stacklevel=2)
+    return gap
+
+
+def poor_policy_text(gap: Gap) -> str:
+    """Which baselines the policy is no better than, with the numbers."""
+    found = "; ".join(
+        f"{name} {gap.baselines[name].mean:.6g} ± {gap.baselines[name].standard_error:.2g}"
+        for name in gap.no_better_than
+    )
+    return (
+        f"the policy earns {gap.runs.mean:.6g} ± {gap.runs.standard_error:.2g}, which "
+        f"{len(gap.runs.returns)} episodes cannot tell to be better than {found}; try another "
+        "basis (Basis.pairs) or method."
+    )
+
+
+def idle_action(model: FactoredMDP) -> str:
+    """The action that does nothing: by its name, or else the one that changes the fewest rules."""
+    for name in IDLE_NAMES:
+        if name in model.actions:
+            return name
+    changes = np.zeros(len(model.actions), dtype=np.int64)
+    exceptions = [mechanism.cases.exceptions for mechanism in model.dynamics.mechanisms]
+    exceptions += [means.exceptions for means in model.reward_means]
+    for listed in exceptions:
+        changes[list(listed)] += 1
+    return model.actions[int(changes.argmin())]
+
+
+def _limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None:
+    """A lower limit for the mean return of whole episodes, which are bounded without noise."""
+    if any(reward.sigma > 0 for reward in model.rewards):
+        return None
+    low = sum(min(float(t.values.min()) for t in means) for means in model.reward_means)
+    high = sum(max(float(t.values.max()) for t in means) for means in model.reward_means)
+    discounts = model.discount ** np.arange(runs.steps)
+    worth = float(discounts.sum())
+    limit = lower_limit(runs.returns, low * worth, high * worth, level)
+    if model.horizon is None:  # what comes after the last step that was simulated
+        limit += model.discount**runs.steps * low / (1 - model.discount)
+    return limit

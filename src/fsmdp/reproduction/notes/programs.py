@@ -17,8 +17,9 @@ from fsmdp.model.flat import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.auto import plan as make_plan
 from fsmdp.planning.bellman import Intervals, network_of_structure
-from fsmdp.planning.joint import constant_value, solve_joint
+from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
+from fsmdp.planning.values import constant_value
 from fsmdp.reproduction.claim import Tell
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding

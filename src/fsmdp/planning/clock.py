@@ -1,0 +1,127 @@
+"""Time limits and Ctrl-C: whoever works for long asks the clock whether to go on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
+
+from fsmdp.planning.solution import Status
+
+Found = TypeVar("Found")
+
+PATIENCE = 0.25
+"""Seconds past the end that a solver has to stop by itself before it is left behind."""
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: what was found so far is handed out
+    """Time is up, or someone pressed Ctrl-C."""
+
+
+class Clock:
+    """How much time is left; a clock without a limit only listens for Ctrl-C."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        self._ends = None if limit is None else time.perf_counter() + limit
+        self._interrupted = threading.Event()
+
+    def part(self, reserve: float) -> Clock:
+        """A clock that ends earlier, by the seconds that something after it will need."""
+        other = Clock()
+        other._interrupted = self._interrupted
+        if self._ends is not None:
+            other._ends = max(time.perf_counter(), self._ends - reserve)
+        return other
+
+    def share(self, fraction: float) -> Clock:
+        """A clock that ends when a fraction of the time that is left has passed."""
+        left = self.left()
+        return self if left is None else self.part((1 - fraction) * left)
+
+    def left(self) -> float | None:
+        """Seconds until the end, not below 0; None without a limit."""
+        return None if self._ends is None else max(0.0, self._ends - time.perf_counter())
+
+    def has(self, seconds: float) -> bool:
+        """Whether something that takes so long would be ready in time."""
+        left = self.left()
+        return self.status is None and (left is None or seconds <= left)
+
+    @property
+    def status(self) -> Status | None:
+        """Why to stop, or None as long as there is time."""
+        if self._interrupted.is_set():
+            return Status.INTERRUPTED
+        if self._ends is not None and time.perf_counter() >= self._ends:
+            return Status.TIME_LIMIT
+        return None
+
+    def check(self) -> None:
+        """Raise `Stopped` if it is time to."""
+        if self.status is not None:
+            raise Stopped
+
+    def interrupt(self) -> None:
+        """Stop as soon as possible."""
+        self._interrupted.set()
+
+    def run(self, work: Callable[[], Found]) -> Found:
+        """Run something that cannot ask by itself; `Stopped` if it is not ready in time.
+
+        It runs in a thread that is left behind then, and is expected to look at the clock, too.
+        """
+        if self is NO_LIMIT:
+            return work()
+        self.check()
+        results: list[Found] = []
+        errors: list[BaseException] = []
+        ready = threading.Event()
+
+        def target() -> None:
+            try:
+                results.append(work())
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                ready.set()
+
+        threading.Thread(target=target, name="fsmdp solver").start()
+        while not ready.wait(_until(self.left())):
+            if self.status is not None and not ready.wait(PATIENCE):
+                raise Stopped
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While this lasts, the first Ctrl-C stops the clock; the second raises as usual."""
+        usual = signal.getsignal(signal.SIGINT)
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if not in_main_thread or usual is not signal.default_int_handler:
+            yield
+            return
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if self._interrupted.is_set():
+                signal.default_int_handler(number, frame)
+            self.interrupt()
+
+        signal.signal(signal.SIGINT, handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
+
+
+NO_LIMIT = Clock()
+"""For those whom nobody can interrupt: everything runs to its end, in the caller's thread."""
+
+
+def _until(left: float | None) -> float:
+    """How long to wait at a time: a pressed Ctrl-C is noticed in between."""
+    return 0.2 if left is None else min(0.2, left)
