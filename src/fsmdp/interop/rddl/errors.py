@@ -1,6 +1,6 @@
 """What importing an RDDL problem raises and warns about."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fsmdp.errors import ModelError, SizeError
@@ -23,10 +23,10 @@ class RDDLWarning(UserWarning):
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
+def located(place: str | Callable[[], str]) -> Iterator[None]:
     """Say in front of an error's message where it happened, unless the message does."""
     try:
         yield
     except (ModelError, SizeError) as error:
-        text = str(error)
+        text, where = str(error), place if isinstance(place, str) else place()
         raise type(error)(text if text.startswith(where) else f"{where}: {text}") from None

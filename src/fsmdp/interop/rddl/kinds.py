@@ -7,10 +7,12 @@ types, and applies every operator to what it is for, as pyRDDLGym's simulator de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fsmdp.interop.rddl.errors import InvalidError, UnsupportedError, located
 from fsmdp.interop.rddl.expressions import FUNCTIONS
+from fsmdp.interop.rddl.sources import Source
 from fsmdp.interop.rddl.values import PRIMITIVE, check_number
 from fsmdp.model.checks import clip, plural, show, show_names
 
@@ -23,17 +25,17 @@ BINARY = frozenset(("div", "mod", "fmod", "min", "max", "pow", "log", "hypot"))
 _ARGUMENTS = {"KronDelta": 1, "DiracDelta": 1, "Bernoulli": 1, "Binomial": 2}
 
 
-def check_formulas(model: Any) -> None:
+def check_formulas(model: Any, source: Source) -> None:
     """Check every formula of a problem; an InvalidError says which one, and what is wrong in it."""
     kinds = Kinds(model)
     for name, (parameters, node) in model.cpfs.items():
-        with located(f"the formula of {name}"):
+        with located(partial(_formula, source, name, f"the formula of {name}")):
             names = [parameter for parameter, _ in parameters]
             if len(set(names)) < len(names):
                 raise InvalidError(f"its parameters {show_names(names)} repeat one; rename it.")
             wanted = model.variable_ranges[name]
             kinds.expect(node, dict(parameters), NUMBER if wanted in ("int", "real") else wanted)
-    with located("the reward"):
+    with located(partial(_formula, source, "reward", "the reward")):
         kinds.kind(model.reward, {})  # of an object, its position is taken
     for where, nodes in (
         ("a precondition", model.preconditions),
@@ -44,6 +46,10 @@ def check_formulas(model: Any) -> None:
         for node in nodes:
             with located(where):
                 kinds.expect(node, {}, BOOL)
+
+
+def _formula(source: Source, name: str, what: str) -> str:
+    return f"{source.definition(name)}: {what}"
 
 
 class Kinds:

@@ -51,7 +51,7 @@ def parse(source: Source) -> tuple[Any, tuple[str, ...]]:
 
         model = RDDLLiftedModel(tree)
     check_declarations(model)
-    check_formulas(model)
+    check_formulas(model, source)
     with pyrddlgym(source, []):
         from pyRDDLGym.core.compiler.levels import RDDLLevelAnalysis
 

@@ -12,8 +12,8 @@ from fsmdp.interop.rddl.sources import Source
 from fsmdp.model.checks import show_count
 
 MOST_TOKENS = 2**19
-MOST_GROUNDINGS = 2**20
-MOST_FLUENTS = 2**16
+MOST_GROUNDINGS = 2**21
+MOST_FLUENTS = 2**15
 MOST_PARTS = 800_000
 """Ground parts of formulas; the largest problem of the competitions has 773,202."""
 
@@ -38,7 +38,11 @@ def check_groundings(tree: Any) -> None:
         variable: math.prod(counts.get(one, 1) for one in variable.param_types or ())
         for variable in tree.domain.pvariables
     }
-    changing = {variable: size for variable, size in sizes.items() if not variable.is_non_fluent()}
+    changing = {
+        variable: size
+        for variable, size in sizes.items()
+        if not variable.is_non_fluent() and variable.range != "real"  # refused for that, later
+    }
     for what, found, limit in (
         ("fluents and constants", sizes, MOST_GROUNDINGS),
         ("fluents", changing, MOST_FLUENTS),
@@ -94,13 +98,14 @@ def _parts(
     if isinstance(node, list | tuple):
         bound = {one[1][0]: one[1][1] for one in node if is_typed(one)}
         inner = {**types, **bound}
-        total, free = 0, frozenset[str]()
+        total, free, names = 0, frozenset[str](), frozenset[str]()
         for one in node:
             if not is_typed(one):
                 parts, names = _parts(one, inner, counts)
                 total, free = total + parts, free | names
-        if bound:  # a part for each list of objects, also where it does not look at them
-            total += math.prod(counts[inner[name]] for name in free | bound.keys())
+        if bound:  # the body comes once for each list of objects, also if it looks at few of them
+            total += math.prod(counts[inner[name]] for name in names | bound.keys())
+            total -= math.prod(counts[inner[name]] for name in names)
         return total, free - bound.keys()
     if not hasattr(node, "etype"):
         return 0, frozenset()

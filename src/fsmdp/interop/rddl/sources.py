@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,11 @@ class Source:
             at += 1
         before = self.texts[at][:position].split("\n")
         return f"{self.files[at]}, line {len(before)}, column {len(before[-1]) + 1}"
+
+    def definition(self, name: str) -> str:
+        """Where a fluent or the reward is defined: file, line and column, or the files."""
+        found = re.search(rf"(?<![\w'-]){re.escape(name)}\s*(\([^()]*\))?\s*=(?![=>])", self.text)
+        return self.place(found.start()) if found else " and ".join(dict.fromkeys(self.files))
 
     @property
     def digest(self) -> str:
