@@ -57,7 +57,7 @@ HAND_WRITTEN = (
         "cpfs": "near(?t) = sum_{?o : thing} [LINK(?o, ?t) * on(?o)];"
         "on'(?t) = Bernoulli(1 / (1 + exp[COST(?t) - near(?t)]));",
         "constants": "LINK(t1, t2); LINK(t2, t3); COST(t1) = 0.25;",
-        "reward": "prod_{?t : thing} [on(?t) + COST(?t)] - avg_{?t : thing} [near(?t)]",
+        "reward": "prod_{?t : thing} [on(?t) + COST(?t)] - avg_{?u : thing} [near(?u)]",
         "sections": "state-action-constraints { (sum_{?t : thing} press(?t)) <= 1; };",
     },
 )

@@ -27,6 +27,10 @@ WRONG = {
     "a number for a truth value": ({"cpfs": "on'(?t) = 1 + on(?t);"}, "is a number; expected a tr"),
     "a truth value of numbers": ({"reward": "3 ^ true"}, "3 is a number; expected a truth value"),
     "an object in a sum": ({"types": COLOUR, "reward": "1 + @red"}, "@red is an object of the ty"),
+    "a type called number": (
+        {"types": "thing : object; number : {@one};", "reward": "1 + @one"},
+        "@one is an object of the type number; expected a number",
+    ),
     "objects in order": ({"types": COLOUR, "reward": "@red < @green"}, "objects have no order"),
     "a variable bound twice": (
         {"cpfs": "on'(?t) = exists_{?t : thing} [on(?t)];"},

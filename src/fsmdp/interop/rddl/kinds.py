@@ -16,7 +16,7 @@ from fsmdp.interop.rddl.sources import Source
 from fsmdp.interop.rddl.values import PRIMITIVE, check_number
 from fsmdp.model.checks import clip, plural, show, show_names
 
-BOOL, NUMBER = "bool", "number"
+BOOL, NUMBER = "bool", "int or real"  # no type can be called so
 
 Scope = Mapping[str, str]
 """The type of each variable that is bound."""
@@ -68,7 +68,7 @@ class Kinds:
         return found
 
     def kind(self, node: Any, scope: Scope) -> str:
-        """ "bool", "number", or the type whose objects a part stands for."""
+        """BOOL, NUMBER, or the type whose objects a part stands for."""
         kind, operator = node.etype
         arguments = node.args
         if kind == "constant":

@@ -19,8 +19,6 @@ def check_declarations(model: Any) -> None:
     for name, objects in model.type_to_objects.items():
         if not objects:
             raise InvalidError(f"the type {name} has no objects; expected at least one, add some.")
-        if name in PRIMITIVE:
-            raise InvalidError(f"a type is called {name}, as a range of RDDL is; rename it.")
     for name, range_name in model.variable_ranges.items():
         kind = model.variable_types[name]
         if kind != "next-state-fluent" and name.endswith("'"):
