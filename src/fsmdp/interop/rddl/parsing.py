@@ -16,7 +16,7 @@ from fsmdp.errors import FsmdpError, ModelError
 from fsmdp.interop.rddl.balancing import balance
 from fsmdp.interop.rddl.errors import InvalidError, UnsupportedError
 from fsmdp.interop.rddl.kinds import check_formulas
-from fsmdp.interop.rddl.sizes import check_groundings, check_length
+from fsmdp.interop.rddl.sizes import check_expansion, check_groundings, check_length
 from fsmdp.interop.rddl.sources import INSTALL, Source
 from fsmdp.interop.rddl.values import check_declarations
 from fsmdp.model.checks import show
@@ -37,7 +37,7 @@ _one_at_a_time = threading.Lock()
 def parse(source: Source) -> tuple[Any, tuple[str, ...]]:
     """The lifted model of a problem (types, fluents with their values, formulas), and notes.
 
-    The text and the model are checked by pyRDDLGym and beyond what it checks; sizes are estimated
+    The text and what it declares are checked beyond what pyRDDLGym checks; sizes are estimated
     before anything of that size is made. What is wrong is an InvalidError, and what pyRDDLGym
     warns about or prints is a note.
     """
@@ -51,12 +51,17 @@ def parse(source: Source) -> tuple[Any, tuple[str, ...]]:
 
         model = RDDLLiftedModel(tree)
     check_declarations(model)
+    return model, tuple(f"pyRDDLGym: {_plain(line)}" for line in dict.fromkeys(said))
+
+
+def check_meaning(model: Any, source: Source) -> None:
+    """Refuse formulas that make no sense, would be huge, or look at what they must not."""
     check_formulas(model, source)
+    check_expansion(model)
     with pyrddlgym(source, []):
         from pyRDDLGym.core.compiler.levels import RDDLLevelAnalysis
 
         RDDLLevelAnalysis(model).build_call_graph()
-    return model, tuple(f"pyRDDLGym: {_plain(line)}" for line in dict.fromkeys(said))
 
 
 def _tree(source: Source, said: list[str]) -> Any:

@@ -13,8 +13,7 @@ from fsmdp.interop.rddl.actions import ActionFluent
 from fsmdp.interop.rddl.errors import UnsupportedError, located
 from fsmdp.interop.rddl.expressions import Expression, Number
 from fsmdp.interop.rddl.grounding import Grounder
-from fsmdp.interop.rddl.parsing import parse
-from fsmdp.interop.rddl.sizes import check_expansion
+from fsmdp.interop.rddl.parsing import check_meaning, parse
 from fsmdp.interop.rddl.sources import Source
 from fsmdp.model.checks import is_whole, show
 
@@ -63,7 +62,7 @@ def read_problem(source: Source) -> Problem:
     log.info("%s: parsing", source.name)
     model, notes = parse(source)
     _refuse_unsupported(model)
-    check_expansion(model)
+    check_meaning(model, source)
     log.info("%s: grounding", source.name)
     return _ground(model, Grounder(model), source.name, notes)
 

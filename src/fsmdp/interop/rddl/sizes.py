@@ -38,11 +38,9 @@ def check_groundings(tree: Any) -> None:
         variable: math.prod(counts.get(one, 1) for one in variable.param_types or ())
         for variable in tree.domain.pvariables
     }
-    changing = {
-        variable: size
-        for variable, size in sizes.items()
-        if not variable.is_non_fluent() and variable.range != "real"  # refused for that, later
-    }
+    changing = {variable: size for variable, size in sizes.items() if not variable.is_non_fluent()}
+    if any(variable.is_state_fluent() and variable.range == "real" for variable in sizes):
+        changing = {}  # continuous, and soon refused for that
     for what, found, limit in (
         ("fluents and constants", sizes, MOST_GROUNDINGS),
         ("fluents", changing, MOST_FLUENTS),
