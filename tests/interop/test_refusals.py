@@ -130,7 +130,7 @@ def test_too_many_parents_are_refused_before_a_table_is_made(tmp_path):
 
 def test_text_that_is_not_rddl_is_refused_in_one_line(tmp_path):
     files = write_problem(tmp_path, cpfs="on'(?t) = = on(?t);", pvariables="")
-    with pytest.raises(fsmdp.ModelError, match="cannot read it") as caught:
+    with pytest.raises(fsmdp.ModelError, match="line 6, column 22") as caught:
         fsmdp.rddl.load(*files, cache=False)
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)

@@ -69,11 +69,12 @@ def joint_actions(
             "most_actions=..."
         )
     by_name = {fluent.name: fluent for fluent in fluents}
+    nothing = f"~{NOOP}" if NOOP in by_name else NOOP
     allowed = {}
     for assignment in _assignments(fluents, most_nondefault):
         if _allows(preconditions, fluents, assignment):
             texts = [by_name[name].text(value) for name, value in assignment]
-            allowed["+".join(texts) or NOOP] = assignment
+            allowed["+".join(texts) or nothing] = assignment
     if not allowed:
         raise UnsupportedError("its preconditions allow no joint action at all; correct them.")
     return allowed

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
 from fsmdp.interop.rddl.compiling import Compiler, Folder, Grouped, Local
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
-from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.exclusive import join_exclusive
 from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
 from fsmdp.interop.rddl.ranges import with_reachable_values
@@ -49,11 +48,7 @@ def import_source(
     join: bool = False,
 ) -> Imported:
     """Read a problem and build its model."""
-    problem = read_problem(source)
-    try:
-        return build(problem, most_actions, most_entries, join)
-    except (UnsupportedError, TooLargeError) as error:
-        raise type(error)(f"{source.name}: {error}") from None
+    return build(read_problem(source), most_actions, most_entries, join)
 
 
 def build(

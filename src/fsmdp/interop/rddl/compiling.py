@@ -16,7 +16,7 @@ import numpy as np
 
 from fsmdp.interop.rddl.actions import ActionFluent, Assignment
 from fsmdp.interop.rddl.distributions import Evaluator, Law, Values, trim, trim_law
-from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
+from fsmdp.interop.rddl.errors import UnsupportedError, located
 from fsmdp.interop.rddl.expressions import Expression, constant, substitute
 from fsmdp.model.tables import Floats
 
@@ -133,10 +133,8 @@ class Compiler:
     def _located(
         self, where: str, formula: Expression, table: Callable[[Expression], Local]
     ) -> Grouped[Local]:
-        try:
+        with located(where):
             return self.folder.group(formula, table)
-        except (UnsupportedError, TooLargeError) as error:
-            raise type(error)(f"{where}: {error}") from None
 
 
 def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[int]:
@@ -144,11 +142,12 @@ def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[i
     found: set[int] = set()
     for _, variant in folder.variants(formula):
         law = evaluator.law(variant)
-        found |= {
-            int(outcome)
-            for at, outcome in enumerate(law.outcomes)
-            if law.probabilities[..., at].any()
-        }
+        possible = [
+            outcome for at, outcome in enumerate(law.outcomes) if law.probabilities[..., at].any()
+        ]
+        if not np.isfinite(possible).all():
+            raise UnsupportedError("it is not a finite number in some state; correct the formula.")
+        found |= set(map(int, possible))
     return found
 
 
@@ -159,6 +158,7 @@ def _local_law(law: Law, position: Mapping[float, int], label: str, size: int) -
             table[..., position[outcome]] = law.probabilities[..., at]
         elif law.probabilities[..., at].any():
             raise UnsupportedError(
-                f"it can become {outcome:g}, which is not among the {size} values of {label}."
+                f"it can become {outcome:g}, which is not among the {size} values of {label}; "
+                "correct the formula."
             )
     return Local(law.scope, table)

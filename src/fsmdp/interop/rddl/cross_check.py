@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.interop.rddl.actions import joint_actions
+from fsmdp.interop.rddl.build import Imported
+from fsmdp.interop.rddl.guarding import guarded
 from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import read_problem
 from fsmdp.interop.rddl.simulator import Walker
-from fsmdp.interop.rddl.sources import find_source
+from fsmdp.interop.rddl.sources import Source, find_source
 from fsmdp.model.checks import as_whole, show
 from fsmdp.model.marginals import compute_marginal
 from fsmdp.model.mdp import FactoredMDP
@@ -109,6 +111,12 @@ def cross_check(
     as_whole(walks, "walks", 1)
     imported = load_source(source, cache=cache)
     checked = imported.model if model is None else model
+    return guarded(source.name, lambda: _checked(source, imported, checked, walks, level, seed))
+
+
+def _checked(
+    source: Source, imported: Imported, checked: FactoredMDP, walks: int, level: float, seed: int
+) -> CrossCheck:
     problem = read_problem(source)
     if tuple(variable.name for variable in checked.variables) != problem.states:
         raise ModelError(

@@ -163,7 +163,7 @@ class Evaluator:
             arrays = [self._spread(part, scope) for part in certain]
             found = _ARRAYS.get(operator)
             if found is None:
-                scalar = np.frompyfunc(make.SCALAR_FUNCTIONS[operator], len(arrays), 1)
+                scalar = np.frompyfunc(_scalar(operator), len(arrays), 1)
                 found = lambda *given: np.asarray(scalar(*given), dtype=np.float64)  # noqa: E731
             return Values(scope, self._full(found(*arrays), scope))
         return self._combine_laws(operator, [self._as_law(part) for part in parts])
@@ -177,7 +177,7 @@ class Evaluator:
 
         def visit(position: int, values: tuple[float, ...], weight: Floats | float) -> None:
             if position == len(laws):
-                value = float(scalar(*values))
+                value = scalar(*values)
                 found[value] = found[value] + weight if value in found else np.asarray(weight)
                 return
             for index, outcome in enumerate(laws[position].outcomes):
@@ -203,10 +203,13 @@ class Evaluator:
     def _as_law(self, part: Values | Law) -> Law:
         if isinstance(part, Law):
             return part
+        undefined = np.isnan(part.array)
         found = {
             float(value): (part.array == value).astype(np.float64)
-            for value in np.unique(part.array)
+            for value in np.unique(part.array[~undefined])
         }
+        if undefined.any():
+            found[math.nan] = undefined.astype(np.float64)
         return self._law_of(part.scope, found)
 
     def _mixture(self, operator: str, parts: Sequence[Values | Law]) -> Values | Law:
@@ -270,8 +273,19 @@ class Evaluator:
 
 
 def _scalar(operator: str) -> Callable[..., float]:
-    found = make.SCALAR_FUNCTIONS.get(operator)
-    return found if found is not None else lambda *given: float(_ARRAYS[operator](*given))
+    """A function of numbers; where it has no value that is NaN, which may never be looked at."""
+    function = make.SCALAR_FUNCTIONS.get(operator, _ARRAYS.get(operator))
+    assert function is not None
+
+    def of_numbers(*given: float) -> float:
+        try:
+            value = float(function(*given))
+        except (ArithmeticError, ValueError):
+            return math.nan
+        # One object stands for NaN, which equals nothing, so that it can be a key.
+        return math.nan if math.isnan(value) else value
+
+    return of_numbers
 
 
 def trim(part: Values) -> Values:

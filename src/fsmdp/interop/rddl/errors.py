@@ -1,6 +1,13 @@
 """What importing an RDDL problem raises and warns about."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from fsmdp.errors import ModelError, SizeError
+
+
+class InvalidError(ModelError):
+    """Files that are not RDDL, or a problem that contradicts itself."""
 
 
 class UnsupportedError(ModelError):
@@ -13,3 +20,13 @@ class TooLargeError(SizeError):
 
 class RDDLWarning(UserWarning):
     """Something in an RDDL problem that is left out of the model, or mended."""
+
+
+@contextmanager
+def located(place: str | Callable[[], str]) -> Iterator[None]:
+    """Say in front of an error's message where it happened, unless the message does."""
+    try:
+        yield
+    except (ModelError, SizeError) as error:
+        text, where = str(error), place if isinstance(place, str) else place()
+        raise type(error)(text if text.startswith(where) else f"{where}: {text}") from None

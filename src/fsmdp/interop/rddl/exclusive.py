@@ -17,7 +17,7 @@ from itertools import combinations
 from fsmdp.interop.rddl import expressions as make
 from fsmdp.interop.rddl.compiling import Folder, outcomes
 from fsmdp.interop.rddl.distributions import Evaluator
-from fsmdp.interop.rddl.errors import TooLargeError
+from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.expressions import Expression, substitute
 from fsmdp.interop.rddl.problem import Problem, Values, rank_of
 
@@ -90,13 +90,13 @@ def _joined(
     followers: list[set[int]] = []
     for held in range(len(members) + 1):
         values = {label: make.constant(at == held) for at, label in enumerate(members, 1)}
-        formulas = [substitute(problem.formulas[label], values) for label in members]
         try:
+            formulas = [substitute(problem.formulas[label], values) for label in members]
             if not _at_most_one(formulas, folder, evaluator):
                 return None
             chains.append(_first_true(formulas))
             followers.append(outcomes(chains[-1], folder, evaluator))
-        except (TooLargeError, KeyError):
+        except (TooLargeError, UnsupportedError, KeyError):
             return None
     first = start[0] if start else NOWHERE
     whole = make.selection(make.fluent(name), chains)

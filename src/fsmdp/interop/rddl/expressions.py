@@ -194,7 +194,7 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "fmod": lambda x, y: x % y,
     "min": min,
     "max": max,
-    "pow": pow,
+    "pow": math.pow,
     "hypot": math.hypot,
 }
 
@@ -258,8 +258,11 @@ def discrete(weights: Sequence[Expression], operator: str = DISCRETE) -> Express
     """An index, with probabilities that are given or, if unnormalised, in proportion to weights."""
     if all(weight.is_constant for weight in weights):
         positive = [index for index, weight in enumerate(weights) if weight.value]
+        # Weights that make no sense are left for the evaluator, which says so.
         if len(positive) == 1:
-            return constant(positive[0])
+            weight = weights[positive[0]].value
+            if weight == 1 or (operator == UNNORMALISED and 0 < weight < math.inf):
+                return constant(positive[0])
     return combine(operator, weights, random=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from fsmdp.interop.rddl import expressions as make
 from fsmdp.interop.rddl.errors import UnsupportedError
 from fsmdp.interop.rddl.expressions import Expression
+from fsmdp.interop.rddl.sizes import is_typed
 
 Binding = Mapping[str, int]
 """The object, by position in its type, that each variable of a formula stands for."""
@@ -40,7 +41,7 @@ def ground_name(name: str, objects: Sequence[str]) -> str:
 
 
 class Grounder:
-    """Expands the formulas of one problem; equal parts are expanded once.
+    """Expands the formulas of one problem, whose kinds are checked; equal parts are expanded once.
 
     Intermediate fluents that are not random are replaced by their formulas. Those that are become
     `drawn`: names to look up there, drawn once in a step however many formulas use them.
@@ -179,11 +180,11 @@ class Grounder:
         cases = [pair for kind, pair in arguments[1:] if kind == "case"]
         default = next((part for kind, part in arguments[1:] if kind == "default"), None)
         by_position = {self._object(label): part for label, part in cases}
+        if not cases:
+            return self.ground(default, binding)
         first = self._object_name(cases[0][0])
         count = len(self.objects(self.model.object_to_type[first]))
         listed = [by_position.get(position, default) for position in range(count)]
-        if any(part is None for part in listed):
-            raise UnsupportedError("a switch has neither a case for every value nor a default.")
         return make.selection(chosen, [self.ground(part, binding) for part in listed])
 
     def _distribution(self, name: str, arguments: Any, binding: Binding) -> Expression:
@@ -193,9 +194,7 @@ class Grounder:
             return make.bernoulli(self.ground(arguments[0], binding))
         if name in ("Discrete", "UnnormDiscrete"):
             weights = {self._object(label): part for _, (label, part) in arguments[1:]}
-            listed = [weights.get(at) for at in range(len(self.objects(arguments[0][1])))]
-            if any(part is None or isinstance(part, str) for part in listed):
-                raise UnsupportedError(f"a {name} does not give a probability to every value.")
+            listed = [weights[at] for at in range(len(self.objects(arguments[0][1])))]
             return make.discrete([self.ground(part, binding) for part in listed], name)
         if name in ("Discrete(p)", "UnnormDiscrete(p)") and len(arguments) == 2:
             typed, (body,) = arguments
@@ -205,13 +204,14 @@ class Grounder:
             )
         if name == "Binomial":
             trials = self.ground(arguments[0], binding)
-            if trials.is_constant and 0 <= trials.value <= MOST_TRIALS:
+            if trials.is_constant and trials.value in range(MOST_TRIALS + 1):
                 success = make.bernoulli(self.ground(arguments[1], binding))
                 return make.total([success] * int(trials.value))
-        raise UnsupportedError(
-            f"it draws from {name}, which has infinitely many values or is not known here; use "
-            "Bernoulli or Discrete."
-        )
+            raise UnsupportedError(
+                "the number of trials of a Binomial depends on the state, or is not a whole number "
+                f"from 0 to {MOST_TRIALS}; give such a number."
+            )
+        raise UnsupportedError(f"it draws from {name}, which the importer does not know.")
 
     def _pvariable(self, node: Any, binding: Binding) -> Expression:
         name, arguments = node.args
@@ -219,12 +219,7 @@ class Grounder:
             return make.constant(binding[name])
         if name.startswith("@") or (not arguments and self.model.is_object(name)):
             return make.constant(self._object(name))
-        if name not in self.model.variable_types:
-            raise UnsupportedError(f"it uses {name}, which is not declared; declare it.")
-        positions = [self._argument(argument, binding) for argument in arguments or ()]
-        if len(positions) != len(self.model.variable_params[name]):
-            raise UnsupportedError(f"it uses {name} with {len(positions)} arguments.")
-        return self._at(name, positions)
+        return self._at(name, [self._argument(argument, binding) for argument in arguments or ()])
 
     def _argument(self, argument: Any, binding: Binding) -> Expression:
         if not isinstance(argument, str):
@@ -292,18 +287,15 @@ class Grounder:
     def _free_variables(self, node: Any) -> tuple[str, ...]:
         found = self._free.get(id(node))
         if found is None:
-            found = self._free[id(node)] = tuple(sorted(_free_variables(node)))
+            found = self._free[id(node)] = tuple(sorted(self._free_below(node.args)))
         return found
 
-
-def _free_variables(node: Any) -> set[str]:
-    """Variables that a formula does not bind itself."""
-    if isinstance(node, str):
-        return {node} if node.startswith("?") else set()
-    if isinstance(node, list | tuple):
-        bound = {one[1][0] for one in node if isinstance(one, tuple) and one[:1] == ("typed_var",)}
-        others = (one for one in node if not (isinstance(one, tuple) and one[:1] == ("typed_var",)))
-        return set().union(*map(_free_variables, others)) - bound
-    if hasattr(node, "etype"):
-        return _free_variables(node.args)
-    return set()
+    def _free_below(self, part: Any) -> set[str]:
+        """Variables that the arguments of a formula do not bind themselves."""
+        if isinstance(part, str):
+            return {part} if part.startswith("?") else set()
+        if isinstance(part, list | tuple):
+            bound = {one[1][0] for one in part if is_typed(one)}
+            free = [self._free_below(one) for one in part if not is_typed(one)]
+            return set().union(*free) - bound
+        return set(self._free_variables(part)) if hasattr(part, "etype") else set()

@@ -14,6 +14,8 @@ from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_action
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.compiling import Folder
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
+from fsmdp.interop.rddl.errors import InvalidError
+from fsmdp.interop.rddl.guarding import guarded
 from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import Problem, read_problem
 from fsmdp.interop.rddl.sources import find_source
@@ -101,17 +103,20 @@ def report(
     """What a problem holds and whether it can be imported, without an error if it cannot.
 
     Counts come first, from the folded formulas alone; a table is made only if it fits the limits.
-    Only a problem that cannot be found or parsed raises.
+    A problem that cannot be found raises, and so do files that are wrong: an InvalidError.
     """
     source = find_source(domain, instance)
     began = time.perf_counter()
     found = Report(source.name, IMPORTED)
     try:
-        problem = read_problem(source)
+        problem = guarded(source.name, lambda: read_problem(source))
         found = _counts(found, problem)
-        found = _with_largest_scope(found, problem, most_actions)
+        counted = found
+        found = guarded(source.name, lambda: _with_largest_scope(counted, problem, most_actions))
         imported = load_source(source, most_actions, most_entries, cache=cache)
         found = _of_model(found, imported)
+    except InvalidError:
+        raise
     except SizeError as error:
         found = replace(found, status=TOO_LARGE, reason=_reason(error, source.name))
     except ModelError as error:

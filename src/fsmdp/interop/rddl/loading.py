@@ -11,6 +11,7 @@ from fsmdp.interop.rddl.build import Imported, import_source
 from fsmdp.interop.rddl.cache import cache_path, recall, store
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
 from fsmdp.interop.rddl.errors import RDDLWarning
+from fsmdp.interop.rddl.guarding import guarded
 from fsmdp.interop.rddl.sources import Source, find_source
 from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP
@@ -63,11 +64,10 @@ def load_source(
         as_whole(most_actions, "most_actions", 1),
         as_whole(most_entries, "most_entries", 1),
     )
-    if not cache:
-        return import_source(source, *limits, join)
-    path = cache_path(source.digest, (*limits, int(join)))
-    found = recall(path, source.name)
+    path = cache_path(source.digest, (*limits, int(join))) if cache else None
+    found = recall(path, source.name) if path else None
     if found is None:
-        found = import_source(source, *limits, join)
-        store(found, path)
+        found = guarded(source.name, lambda: import_source(source, *limits, join))
+        if path:
+            store(found, path)
     return found

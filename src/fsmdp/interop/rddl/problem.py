@@ -10,11 +10,12 @@ from typing import Any
 
 from fsmdp.interop.rddl import expressions as make
 from fsmdp.interop.rddl.actions import ActionFluent
-from fsmdp.interop.rddl.errors import UnsupportedError
+from fsmdp.interop.rddl.errors import UnsupportedError, located
 from fsmdp.interop.rddl.expressions import Expression, Number
 from fsmdp.interop.rddl.grounding import Grounder
-from fsmdp.interop.rddl.parsing import parse
+from fsmdp.interop.rddl.parsing import check_meaning, parse
 from fsmdp.interop.rddl.sources import Source
+from fsmdp.model.checks import is_whole, show
 
 log = logging.getLogger("fsmdp")
 
@@ -60,44 +61,41 @@ def read_problem(source: Source) -> Problem:
     """Parse and ground a problem; an UnsupportedError says what a factored MDP cannot express."""
     log.info("%s: parsing", source.name)
     model, notes = parse(source)
-    _refuse_unsupported(model, source.name)
-    grounder = Grounder(model)
+    _refuse_unsupported(model)
+    check_meaning(model, source)
     log.info("%s: grounding", source.name)
-    try:
-        return _ground(model, grounder, source.name, notes)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{source.name}: {error}") from None
+    return _ground(model, Grounder(model), source.name, notes)
 
 
-def _refuse_unsupported(model: Any, name: str) -> None:
+def _refuse_unsupported(model: Any) -> None:
     """What no amount of folding would mend, told before anything is expanded."""
     if model.observ_fluents:
         raise UnsupportedError(
-            f"{name}: the state is only partly observed ({', '.join(model.observ_fluents)}); "
+            f"the state is only partly observed ({', '.join(model.observ_fluents)}); "
             "expected an MDP, take the MDP version of the domain."
         )
     for kind, ranges in (("state", model.state_ranges), ("action", model.action_ranges)):
         for fluent, range_name in ranges.items():
             if range_name == "real":
                 raise UnsupportedError(
-                    f"{name}: the {kind} fluent {fluent} is continuous; expected bool, an "
+                    f"the {kind} fluent {fluent} is continuous; expected bool, an "
                     "enumerated type or integers with a finite range, discretise it."
                 )
             if kind == "action" and range_name == "int":
                 raise UnsupportedError(
-                    f"{name}: the action fluent {fluent} is an integer without a range; "
+                    f"the action fluent {fluent} is an integer without a range; "
                     "expected bool or an enumerated type, list its values as a type."
                 )
     if model.terminations:
         raise UnsupportedError(
-            f"{name}: episodes end when a condition on the state holds; expected episodes of "
+            "episodes end when a condition on the state holds; expected episodes of "
             "fixed length, add a state fluent that absorbs."
         )
     horizon, discount = model.horizon, model.discount
-    if not isinstance(horizon, int) or horizon < 1 or not 0 < discount <= 1:
+    if not is_whole(horizon) or horizon < 1 or not 0 < discount <= 1:
         raise UnsupportedError(
-            f"{name}: horizon {horizon} and discount {discount}; expected a whole number of steps "
-            "and a discount above 0 and at most 1."
+            f"horizon {show(horizon)} and discount {show(discount)}; expected a whole number of "
+            "steps, at least 1, and a discount above 0 and at most 1."
         )
 
 
@@ -139,12 +137,14 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
         starts = started if isinstance(started, list) else [started]
         for arguments, start in zip(grounder.instances(fluent), starts, strict=True):
             label = grounder.label(fluent, arguments)
-            formulas[label] = grounder.formula(fluent + "'", arguments)
+            with located(f"the next value of {label}"):
+                formulas[label] = grounder.formula(fluent + "'", arguments)
             values[label] = _values(grounder, model.variable_ranges[fluent], label)
             initial[label] = _position(model, start)
     if not formulas:
         raise UnsupportedError("it has no state fluents.")
-    rewards = split_sum(grounder.ground(model.reward, {}))
+    with located("the reward"):
+        rewards = split_sum(grounder.ground(model.reward, {}))
     constraints, more_notes = _constraints(model, grounder)
     preconditions = [
         *(grounder.ground(node, {}) for node in model.preconditions),

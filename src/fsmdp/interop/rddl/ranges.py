@@ -11,7 +11,7 @@ import logging
 
 from fsmdp.interop.rddl.compiling import Folder, outcomes
 from fsmdp.interop.rddl.distributions import Evaluator
-from fsmdp.interop.rddl.errors import TooLargeError
+from fsmdp.interop.rddl.errors import TooLargeError, located
 from fsmdp.interop.rddl.problem import Problem
 
 log = logging.getLogger("fsmdp")
@@ -50,7 +50,9 @@ def _extended(problem: Problem, label: str, folder: Folder, most_entries: int) -
     ranges = known | {f"{name}'": known[name] for name in problem.states}
     rank = {name: position for position, name in enumerate(ranges)}
     evaluator = Evaluator(ranges, rank, most_entries)
-    found = set(problem.values[label] or ()) | outcomes(problem.formulas[label], folder, evaluator)
+    with located(f"the next value of {label}"):
+        reached = outcomes(problem.formulas[label], folder, evaluator)
+    found = set(problem.values[label] or ()) | reached
     if len(found) > MOST_VALUES:
         raise TooLargeError(
             f"the integer {label} takes more than {MOST_VALUES} values within the horizon of "

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fsmdp.errors import ModelError
 from fsmdp.interop.rddl.actions import Assignment
+from fsmdp.interop.rddl.errors import InvalidError
 from fsmdp.interop.rddl.grounding import Grounder
-from fsmdp.interop.rddl.parsing import parse
+from fsmdp.interop.rddl.parsing import parse, pyrddlgym
 from fsmdp.interop.rddl.problem import Problem
 from fsmdp.interop.rddl.sources import Source
+from fsmdp.model.checks import show_names
 
 
 class Walker:
@@ -28,9 +30,9 @@ class Walker:
         from pyRDDLGym.core.simulator import RDDLSimulator
 
         lifted, _ = parse(source)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with pyrddlgym(source, []):
             self.simulator = RDDLSimulator(lifted, rng=rng, keep_tensors=True)
+        self.source = source
         self.lifted = lifted
         self.rng = rng
         self.horizon = problem.horizon
@@ -62,18 +64,22 @@ class Walker:
             tensors = self._tensors(self._assignments[action])
             here = dict(self.simulator.subs)
             try:
-                _, reward, _ = self.simulator.step(tensors)
+                reward = self._step(tensors)
                 after = self._state(index)
                 self.simulator.subs = here
-                self.simulator.step(tensors)
-            except ValueError:
+                self._step(tensors)
+            except InvalidError:
                 # States that no walk from the start reaches may make no sense to the simulator.
                 if not random_start:
                     raise
                 self.refused += 1
                 return
-            yield before, action, float(reward), after
+            yield before, action, reward, after
             before = self._state(index)
+
+    def _step(self, tensors: Mapping[str, Any]) -> float:
+        with pyrddlgym(self.source, []):
+            return float(self.simulator.step(tensors)[1])
 
     def _tensors(self, assignment: Assignment) -> dict[str, Any]:
         actions = {name: np.copy(value) for name, value in self.simulator.noop_actions.items()}
@@ -84,7 +90,14 @@ class Walker:
 
     def _state(self, index: Sequence[dict[int, int]]) -> list[int]:
         flat = [np.ravel(self.simulator.subs[name]) for name in self.lifted.state_fluents]
-        return [at[int(value)] for at, value in zip(index, np.concatenate(flat), strict=True)]
+        values = [int(value) for value in np.concatenate(flat)]
+        for position, (at, value) in enumerate(zip(index, values, strict=True)):
+            if value not in at:
+                raise ModelError(
+                    f"the simulator gives state fluent {position + 1} the value {value}, which the "
+                    f"model does not have; expected one of {show_names(map(str, at))}."
+                )
+        return [at[value] for at, value in zip(index, values, strict=True)]
 
     def _randomise(self) -> None:
         for name, range_name in self.lifted.state_ranges.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,15 +17,36 @@ from fsmdp.model.checks import show, show_names
 from fsmdp.model.disk import read_file
 
 LARGEST_TEXT = 2**24
+BETWEEN_TEXTS = "\n\n"
 INSTALL = 'pip install "fsmdp[rddl]"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """The text of a domain and of an instance, and what to call them."""
+    """The texts of a domain and of an instance, the files they are from, and what to call them."""
 
     name: str
-    text: str
+    files: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it, the texts one after another."""
+        return BETWEEN_TEXTS.join(self.texts) + "\n"
+
+    def place(self, position: int) -> str:
+        """File, line and column of a character of the text, as messages name it."""
+        at = 0
+        while at + 1 < len(self.texts) and position >= len(self.texts[at]) + len(BETWEEN_TEXTS):
+            position -= len(self.texts[at]) + len(BETWEEN_TEXTS)
+            at += 1
+        before = self.texts[at][:position].split("\n")
+        return f"{self.files[at]}, line {len(before)}, column {len(before[-1]) + 1}"
+
+    def definition(self, name: str) -> str:
+        """Where a fluent or the reward is defined: file, line and column, or the files."""
+        found = re.search(rf"(?<![\w'-]){re.escape(name)}\s*(\([^()]*\))?\s*=(?![=>])", self.text)
+        return self.place(found.start()) if found else " and ".join(dict.fromkeys(self.files))
 
     @property
     def digest(self) -> str:
@@ -117,6 +139,9 @@ def _close(name: str, listings: Mapping[str, Listing]) -> list[str]:
 
 
 def _read(name: str, *files: Path) -> Source:
-    texts = [read_file(path, LARGEST_TEXT).decode("utf-8", errors="replace") for path in files]
-    # Carriage returns are no part of RDDL; pyRDDLGym would warn about each of them.
-    return Source(name, "\n\n".join(texts).replace("\r", "") + "\n")
+    # Carriage returns are no part of RDDL, nor is the mark that some editors begin a file with.
+    texts = [
+        read_file(path, LARGEST_TEXT).decode("utf-8-sig", errors="replace").replace("\r", "")
+        for path in files
+    ]
+    return Source(name, tuple(path.name for path in files), tuple(texts))
