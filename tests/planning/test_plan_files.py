@@ -14,7 +14,25 @@ from fsmdp import FsmdpError, domains
 from fsmdp.model.arrays import pack_json, read_arrays, write_arrays
 
 ROOT = Path(__file__).parents[2]
+
+
+def three_valued():
+    """Every table has an input of three values: twice a stride of 2^62 wraps in 64 bits."""
+    stay, jump = 0.9 * np.eye(3) + 0.1 / 3, np.full((3, 3), 1 / 3)
+    names = ["x", "y"]
+    cases = [[fsmdp.Case(f"jump-{n}", n, jump), fsmdp.Case(fsmdp.ANY, n, stay)] for n in names]
+    return fsmdp.FactoredMDP(
+        [fsmdp.Variable(name, 3) for name in names],
+        ["wait", "jump-x", "jump-y"],
+        [fsmdp.Conditional(name, one) for name, one in zip(names, cases, strict=True)],
+        [fsmdp.Reward(n, [fsmdp.Case(fsmdp.ANY, n, [0.0, 0.5, 1.0])], 0, 1) for n in names],
+        3,
+        [0, 0],
+    )
+
+
 MODELS = {
+    "three-valued": three_valued,
     "finite": lambda: domains.sysadmin(3, horizon=3),
     "infinite": lambda: domains.sysadmin(3, horizon=None, discount=0.9),
 }
@@ -98,9 +116,10 @@ def test_all_wrong_plans_with_valid_digests_are_refused_or_harmless(kind, offset
     run_apart(CODE, kind, tmp_path, 5, offset)
 
 
-def test_strides_that_multiply_beyond_integers_are_refused(tmp_path):
+@pytest.mark.parametrize("kind", MODELS)
+def test_strides_that_multiply_beyond_integers_are_refused(kind, tmp_path):
     path = tmp_path / "plan.npz"
-    fsmdp.plan(MODELS["finite"]()).save(path)
+    fsmdp.plan(MODELS[kind]()).save(path)
     arrays = read_arrays(path, 2**20, "plan", "none")
     name = "lookup_input_stride"
     for value in (2**62 + 2**40, 2**63 - 1, 2**62, 2**61):

@@ -140,7 +140,7 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
         _finite(arrays, name, (rows, len(basis))) for name in ("weights", "bound_weights")
     )
     violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
-    q_entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].shape[-1]))
+    q_entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
     lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
     sizes = [variable.size for variable in variables]
     check_lookup(lookup, sizes, len(about.actions), q_entries.shape[1])
