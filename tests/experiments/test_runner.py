@@ -26,6 +26,7 @@ from fsmdp.experiments.store import (
     write_json,
 )
 from fsmdp.experiments.summary import Interval, summarise
+from fsmdp.model.digests import seal
 
 
 class Here:
@@ -324,9 +325,9 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
     compare(ring(seeds=1), tmp_path, Here())
     run = Store(tmp_path).run_folder(ring().runs[0].id)
     spoilt = {
-        "episodes.parquet": (b"nothing", "expected files that `compare` wrote"),
-        "run.json": (b'{"status": "done"}', "KeyError"),
-        "timings.parquet": (b"", "expected files that `compare` wrote"),
+        "episodes.parquet": (b"nothing", "changed since it was written"),
+        "run.json": (seal({"status": "failed"}), "KeyError"),
+        "timings.parquet": (b"", "changed since it was written"),
     }
     for name, (content, message) in spoilt.items():
         before = (run / name).read_bytes()
@@ -335,8 +336,11 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
             read_results(tmp_path)
         (run / name).write_bytes(before)
     (run / "run.json").rename(run / "kept.json")
-    (run / "run.json").write_text('{"status": "perhaps"}')
+    (run / "run.json").write_bytes(seal({"status": "perhaps"}))
     with pytest.raises(ModelError, match="status is 'perhaps', expected done or failed"):
+        read_results(tmp_path)
+    (run / "run.json").write_text('{"status": "done"}')
+    with pytest.raises(ModelError, match=r"it has no digest, .*older release"):
         read_results(tmp_path)
     (run / "kept.json").rename(run / "run.json")
     for name in ("models.json", "specification.json", "provenance.json"):

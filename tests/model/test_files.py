@@ -273,8 +273,10 @@ def test_a_flood_of_mistakes_is_refused_at_the_first_with_a_short_message(kind):
 
 
 def test_a_file_above_the_limit_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("fsmdp.model.files.LARGEST_FILE", 10)
     path = tmp_path / "big.json"
     fsmdp.save(fsmdp.domains.sysadmin(2), path)
-    with pytest.raises(ModelError, match="expected at most 10"):
+    monkeypatch.setattr("fsmdp.model.files.LARGEST_FILE", 10)
+    with pytest.raises(ModelError, match=r"cannot read .*expected at most 10"):
         fsmdp.load(path)
+    with pytest.raises(ModelError, match=r"cannot write .*expected at most 10"):
+        fsmdp.save(fsmdp.domains.sysadmin(2), path)

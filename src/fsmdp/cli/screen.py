@@ -25,9 +25,11 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
         with _listening(lambda line: print(f"{text}: {line}", file=sys.stderr, flush=True)):
             yield lambda _: None
     else:
-        with console.status(text) as status:
-            with _listening(lambda line: status.update(escape(f"{text}: {line}"))):
-                yield status.update
+        with (
+            console.status(text) as status,
+            _listening(lambda line: status.update(escape(f"{text}: {line}"))),
+        ):
+            yield status.update
 
 
 @contextmanager

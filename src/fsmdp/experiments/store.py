@@ -7,6 +7,8 @@ RUNS/provenance.json       what made the results, with which command
 RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is done if it exists
 RUNS/runs/ID/episodes.parquet, timings.parquet
 RUNS/runs/ID/checkpoint.npz    while the run is under way
+
+JSON files hold a digest of themselves; `run.json` holds those of its run's frames too.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
 from fsmdp.model.checks import clip, is_number, show, show_names
+from fsmdp.model.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
 from fsmdp.model.disk import PART, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
@@ -39,7 +42,8 @@ RUN, EPISODES, TIMINGS, CHECKPOINT = (
     "timings.parquet",
     "checkpoint.npz",
 )
-
+DIGESTS = "digests"
+"""The key of `run.json` under which the digests of the run's frames stand."""
 
 WRITTEN = (
     SPECIFICATION,
@@ -158,8 +162,8 @@ class RunFiles:
         run = Run(
             **{name: self.facts[name] for name in _OF_RUN},
             facts=self.facts,
-            episodes=_frame(self.episodes, EPISODE_COLUMNS),
-            timings=_frame(self.timings, TIMING_COLUMNS),
+            episodes=read_frame(self.episodes, EPISODE_COLUMNS),
+            timings=read_frame(self.timings, TIMING_COLUMNS),
         )
         if done and (len(run.episodes) != self.facts["episodes"] or run.returns_have_gaps):
             raise ValueError("episodes.parquet: expected a return for each of the episodes")
@@ -234,7 +238,9 @@ class Store:
             write_file(folder / EPISODES, files.episodes)
         if files.timings is not None:
             write_file(folder / TIMINGS, files.timings)
-        write_json(folder / RUN, files.facts)
+        frames = {EPISODES: files.episodes, TIMINGS: files.timings}
+        digests = {name: digest_bytes(one) for name, one in frames.items() if one is not None}
+        write_json(folder / RUN, files.facts | {DIGESTS: digests})
         (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def read_specification(self) -> Specification | None:
@@ -265,19 +271,22 @@ class Store:
         """A run that ended."""
         folder = self.run_folder(run_id)
         facts = self._json(folder / RUN)
+        digests = facts.pop(DIGESTS, None)
         if facts.get("status") == RunStatus.FAILED:
             return self._as_run(run_id, RunFiles(facts))
-        episodes, timings = (
-            read_file(folder / name, LARGEST_FRAME) for name in (EPISODES, TIMINGS)
-        )
-        return self._as_run(run_id, RunFiles(facts, episodes, timings))
+        frames = []
+        for name in (EPISODES, TIMINGS):
+            content = read_file(folder / name, LARGEST_FRAME)
+            remedy = "remove the run's folder and run `compare` again"
+            digest = digests.get(name) if isinstance(digests, dict) else None
+            check_digest(digest, digest_bytes(content), str(folder / name), remedy)
+            frames.append(content)
+        return self._as_run(run_id, RunFiles(facts, *frames))
 
     def _as_run(self, run_id: str, files: RunFiles) -> Run:
-        from polars.exceptions import PolarsError
-
         try:
             return files.as_run()
-        except (KeyError, ValueError, PolarsError) as error:
+        except (KeyError, ValueError) as error:
             raise ModelError(
                 f"{self.run_folder(run_id)}: {type(error).__name__} {clip(str(error))}, expected "
                 "files that `compare` wrote; remove the folder and run `compare` again."
@@ -287,10 +296,12 @@ class Store:
         content = read_file(path, LARGEST_JSON)
         try:
             found = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             found = clip(str(error))
         if not isinstance(found, dict):
             raise ModelError(f"{path}: expected a JSON object, found {found!r}; remove the file.")
+        remedy = "use the release that wrote it, or remove it and run `compare` again"
+        check_seal(content, found.pop(DIGEST, None), str(path), remedy)
         return found
 
 
@@ -339,8 +350,8 @@ def _has_ended(status: RunStatus) -> bool:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """A JSON file that appears whole or not at all; infinite and undefined numbers are refused."""
-    write_file(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+    """A JSON file with a digest that appears whole or not at all, without NaN or infinity."""
+    write_file(path, seal(data, indent=1))
 
 
 def frame_bytes(frame: polars.DataFrame) -> bytes:
@@ -357,9 +368,16 @@ def empty_frame(columns: Mapping[str, str]) -> polars.DataFrame:
     return polars.DataFrame(schema={name: getattr(polars, kind) for name, kind in columns.items()})
 
 
-def _frame(content: bytes | None, columns: Mapping[str, str]) -> polars.DataFrame:
+def read_frame(content: bytes | None, columns: Mapping[str, str] | None = None) -> polars.DataFrame:
+    """The inverse of `frame_bytes`; a ValueError if it is anything else, or has other columns."""
     import polars
 
     if content is None:
-        return empty_frame(columns)
-    return polars.read_parquet(io.BytesIO(content))
+        return empty_frame(columns or {})
+    try:
+        frame = polars.read_parquet(io.BytesIO(content))
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
+        raise ValueError(f"no Parquet: {clip(str(error))}") from None
+    if columns is not None and frame.schema != empty_frame(columns).schema:
+        raise ValueError(f"expected columns {show_names(columns)}, found {show(frame.schema)}")
+    return frame

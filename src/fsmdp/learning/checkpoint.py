@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -12,13 +11,15 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Acting, Learner, Planned
+from fsmdp.learning.history import SERIES
 from fsmdp.learning.statistics import LARGEST_FILE
 from fsmdp.model.arrays import read_arrays, write_arrays
 from fsmdp.model.checks import clip, show
+from fsmdp.model.digests import digest_arrays
 from fsmdp.model.lookup import Lookup
 from fsmdp.simulation.policies import CompiledPolicy
 
-FORMAT = 2
+FORMAT = 3
 
 REMEDY = "use another file, or remove this one to start anew"
 
@@ -39,12 +40,12 @@ def write_checkpoint(
 def read_checkpoint(path: str | os.PathLike[str], identity: Identity) -> dict[str, np.ndarray]:
     """The arrays of a checkpoint of this very run; anything else is a ModelError."""
     arrays = read_arrays(path, LARGEST_FILE, "checkpoint", REMEDY)
-    found = take(path, lambda: int(arrays.pop("format")))
+    found = take(path, lambda: one(arrays, "format", np.int64))
     if found != FORMAT:
         raise ModelError(
             f"checkpoint {show(str(path))} has format {found}, expected {FORMAT}; {REMEDY}."
         )
-    written = take(path, lambda: dict(json.loads(str(arrays.pop("identity")))))
+    written = take(path, lambda: dict(json.loads(one(arrays, "identity", np.str_))))
     for part in identity:
         if written.get(part) != identity[part]:
             raise ModelError(
@@ -58,11 +59,19 @@ def take(path: str | os.PathLike[str], part: Callable[[], Taken]) -> Taken:
     """A part of a checkpoint, or a ModelError if it is missing or wrong."""
     try:
         return part()
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelError(
             f"checkpoint {show(str(path))}: a part is missing or wrong ({clip(str(error))}); "
             f"{REMEDY}."
         ) from None
+
+
+def one(arrays: Mapping[str, np.ndarray], name: str, kind: type[np.generic]) -> Any:
+    """The single number, truth value or text of an array of that kind, or a ValueError."""
+    array = arrays[name]
+    if array.ndim or not np.issubdtype(array.dtype, kind):
+        raise ValueError(f"{name}: expected one {np.dtype(kind).name}")
+    return array.item()
 
 
 def identify(learner: Learner) -> Identity:
@@ -87,11 +96,7 @@ def identify(learner: Learner) -> Identity:
 
 def digest(arrays: Iterable[Any]) -> str:
     """A short name for what arrays hold."""
-    total = hashlib.sha256()
-    for array in map(np.asarray, arrays):
-        total.update(f"{array.dtype.str} {array.shape} ".encode())
-        total.update(np.ascontiguousarray(array).tobytes())
-    return total.hexdigest()[:16]
+    return digest_arrays({f"{i:09}": np.asarray(array) for i, array in enumerate(arrays)})[:16]
 
 
 def with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -119,11 +124,45 @@ def planned_to_arrays(planned: Planned) -> dict[str, np.ndarray]:
 
 
 def planned_from_arrays(arrays: dict[str, np.ndarray]) -> Planned:
-    """The inverse of `planned_to_arrays`."""
+    """The inverse of `planned_to_arrays`; a ValueError if numbers are not what they can be."""
     policy: dict[str, Any] = dict(under_prefix("policy", arrays))
-    policy["kind"] = int(policy["kind"])
+    policy["kind"] = one(policy, "kind", np.int64)
     lookup = Lookup(**under_prefix("lookup", arrays))
-    acting = Acting(
-        policy=CompiledPolicy(**policy, lookup=lookup), **under_prefix("acting", arrays)
-    )
-    return Planned(acting, float(arrays["lift"]), float(arrays["w_norm"]))
+    logged = under_prefix("acting", arrays)
+    for name in ("values", "q", "widths"):
+        if not is_claimed(logged[name]) and not np.isnan(logged[name]).all():
+            raise ValueError(f"{name}: expected finite numbers, or NaN and nothing else")
+    acting = Acting(policy=CompiledPolicy(**policy, lookup=lookup), **logged)
+    lift, w_norm = (one(arrays, name, np.float64) for name in ("lift", "w_norm"))
+    if np.isinf([lift, w_norm]).any():
+        raise ValueError("lift, w_norm: expected numbers that are not infinite")
+    return Planned(acting, lift, w_norm)
+
+
+def is_claimed(numbers: Any) -> bool:
+    """Whether numbers are finite; a learner that claims nothing logs NaN."""
+    return bool(np.isfinite(numbers).all())
+
+
+def check_series(series: Mapping[str, np.ndarray], done: int, planned: Planned) -> None:
+    """Refuse, with a ValueError, series of other lengths or kinds, or with gaps.
+
+    NaN may stand only where the plan that is followed claims nothing.
+    """
+    acting = planned.acting
+    behind: dict[str, tuple[Any, ...]] = {
+        "optimistic_values": (acting.values,),
+        "slacks": (acting.values, acting.q),
+        "widths": (acting.widths,),
+        "lifts": (planned.lift,),
+        "w_norms": (planned.w_norm,),
+    }
+    for name in SERIES:
+        array, kind = series[name], np.bool_ if name == "replans" else np.float64
+        if array.shape != (done,) or array.dtype != kind:
+            raise ValueError(f"{name}: expected {done} of kind {np.dtype(kind)}")
+        claimed = all(is_claimed(source) for source in behind.get(name, ()))
+        if not np.isfinite(array).all() if claimed else np.isinf(array).any():
+            raise ValueError(f"{name}: expected finite numbers")
+        if name.startswith("seconds") and (array < 0).any():
+            raise ValueError(f"{name}: expected no negative seconds")

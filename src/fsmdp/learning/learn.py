@@ -14,7 +14,9 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.learning.acting import Learner, Logs, Planned, check_learner, check_planned
 from fsmdp.learning.checkpoint import (
+    check_series,
     identify,
+    one,
     planned_from_arrays,
     planned_to_arrays,
     read_checkpoint,
@@ -146,7 +148,7 @@ class _Run:
                 f"checkpoint {path}: the learner has already seen {learner.statistics.episodes} "
                 "episodes; resume with a fresh one."
             )
-        done = take(path, lambda: int(arrays["done"]))
+        done = take(path, lambda: as_whole(one(arrays, "done", np.int64), "done", 1))
         if done > len(self.series["returns"]):
             raise ModelError(
                 f"checkpoint {path} already holds {done} episodes, asked for "
@@ -154,19 +156,17 @@ class _Run:
             )
         statistics = take(path, lambda: Statistics.from_arrays(under_prefix("statistics", arrays)))
         take(path, lambda: statistics.check_fit(learner.cells))
+        take(path, lambda: statistics.check_counts(learner.cells, done))
         planned = take(path, lambda: planned_from_arrays(under_prefix("planned", arrays)))
         self.planned = take(path, lambda: check_planned(planned, learner))
-        take(path, lambda: self._take_series(under_prefix("series", arrays), done))
-        take(path, lambda: learner.restore(under_prefix("learner", arrays)))
-        take(path, lambda: self.world.set_random_state(json.loads(str(arrays["world"]))))
-        self.due = take(path, lambda: bool(arrays["due"]))
-        self.done, learner.statistics = done, statistics
-
-    def _take_series(self, series: dict[str, np.ndarray], done: int) -> None:
+        series = under_prefix("series", arrays)
+        take(path, lambda: check_series(series, done, planned))
         for name, values in self.series.items():
-            if series[name].shape != (done,):
-                raise ValueError(f"{name}: expected {done} numbers")
             values[:done] = series[name]
+        take(path, lambda: learner.restore(under_prefix("learner", arrays)))
+        take(path, lambda: self.world.set_random_state(json.loads(one(arrays, "world", np.str_))))
+        self.due = take(path, lambda: one(arrays, "due", np.bool_))
+        self.done, learner.statistics = done, statistics
 
     def history(self) -> History:
         """What happened."""

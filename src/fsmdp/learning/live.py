@@ -87,9 +87,15 @@ class LivePlanner:
         return np.zeros((0, 0), np.int64) if self._program is None else self._program.stage_bases()
 
     def restart_from(self, bases: np.ndarray) -> None:
-        """Start the next plan from what `bases` gave."""
-        if self._program is not None:
-            self._program.set_stage_bases(bases)
+        """Start the next plan from what `bases` gave; a ValueError if it was something else."""
+        program = self._program
+        if program is None:
+            return
+        if bases.dtype != np.int64 or bases.ndim != 2:
+            raise ValueError("bases: expected rows of whole numbers")
+        if len(bases) and bases.shape[1] != 1 + program.n_columns + program.n_rows:
+            raise ValueError("bases: expected a step and how each column and row stands")
+        program.set_stage_bases(bases)
 
     def _solve(self, beliefs: Beliefs) -> Floats:
         if self._program is None:

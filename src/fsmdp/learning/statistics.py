@@ -20,6 +20,9 @@ from fsmdp.simulation.simulate import Record
 LARGEST_FILE = 2**33
 """Bytes of the largest file of counts that is read."""
 
+MOST_COUNTED = 2**52
+"""More than any run counts, and far from where integers wrap."""
+
 
 @dataclass(slots=True, eq=False)
 class Statistics:
@@ -101,6 +104,26 @@ class Statistics:
                     f"learner counts {expected[name].dtype} of shape {expected[name].shape}; use "
                     "statistics of a learner of the same kind and structure."
                 )
+
+    def check_counts(self, cells: Cells, episodes: int) -> None:
+        """Refuse, with a ValueError, counts that no episodes give, or those of too few episodes.
+
+        A function is counted once at the start of an episode; a visit of a cell has one outcome.
+        """
+        layout = cells.layout
+        if not episodes <= self.episodes <= MOST_COUNTED:
+            raise ValueError(f"episodes: expected at least {episodes}, found {self.episodes}")
+        for name, counts, starts, expected in (
+            ("outcomes", self.outcomes, layout.outcome_start, self.transition_visits),
+            ("starts", self.starts, layout.value_start, self.episodes),
+        ):
+            # Sums of floats do not wrap, and are exact as long as they matter.
+            if (np.add.reduceat(counts.astype(float), starts[:-1]) != expected).any():
+                raise ValueError(f"{name}: expected as many as there were visits and episodes")
+        if self.visits.max(initial=0) > MOST_COUNTED:
+            raise ValueError(f"visits: expected at most {MOST_COUNTED}")
+        if (self.reward_squares < 0).any() or self.reward_sums[self.reward_visits == 0].any():
+            raise ValueError("reward_squares, reward_sums: expected sums over visits")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file of plain arrays that `load` reads; it appears whole or not at all."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -22,18 +20,19 @@ from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.digests import DIGEST, check_seal, seal
 from fsmdp.model.disk import read_file, write_file
 from fsmdp.model.documents import Document, explain
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON
+from fsmdp.model.table_text import TablesAside, set_tables_aside
 from fsmdp.model.variables import LARGEST_VARIABLE, Variable
 
 FORMAT = "fsmdp-model"
 VERSION = 1
 LARGEST_FILE = 2**26
-MOST_LISTS = 2**22  # an empty list takes two bytes in a file and thirty times that in memory
-LARGEST_NUMBER = int(sys.float_info.max)
+CHANGED_ON_PURPOSE = 'if that was on purpose, remove its "digest" entry'
 
 
 def _read_actions(actions: Any) -> Any:
@@ -122,6 +121,13 @@ class ModelFile(Document):
 
     format: Literal["fsmdp-model"]
     version: Literal[1]
+    digest: Annotated[
+        str | None,
+        Field(
+            description="SHA-256 of the file with 64 zeros in its place; `save` writes it. Leave "
+            "it out of a file written or changed by hand."
+        ),
+    ] = None
     variables: Annotated[list[VariableFile], FailFast(), Field(min_length=1)]
     latents: Annotated[list[VariableFile], FailFast()] = Field([])
     actions: Annotated[list[Name], FailFast(), Field(min_length=1)]
@@ -133,18 +139,25 @@ class ModelFile(Document):
 
 
 def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON; `load` gives back exactly the same numbers.
+    """Write a model as JSON with a digest; `load` gives back exactly the same numbers.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all; one that `load` would refuse for its size is not written.
     """
-    text = json.dumps(to_dict(check_model(model, "save")), separators=(",", ":")) + "\n"
-    write_file(path, text.encode())
+    content = seal(to_dict(check_model(model, "save")))
+    try:
+        if len(content) > LARGEST_FILE:
+            raise ModelError(f"{len(content)} bytes, expected at most {LARGEST_FILE}.")
+        set_tables_aside(content)
+    except ModelError as error:
+        raise ModelError(f"cannot write {show(str(path))}: {error}") from None
+    write_file(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> FactoredMDP:
     """Read a model written by `save` or by hand; anything wrong is a ModelError.
 
-    Cost: the size of the file. Sizes that only claim to be large allocate nothing.
+    Cost: the size of the file. Sizes that only claim to be large allocate nothing, and how much
+    there is of everything is known before anything is built.
     """
     content = read_file(path, LARGEST_FILE)
     try:
@@ -194,9 +207,14 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
 
 def from_bytes(content: bytes) -> FactoredMDP:
     """A model from the bytes of a model file."""
-    data = _parse(content)
+    text, tables = set_tables_aside(content)
+    data = _parse(text)
+    if isinstance(data, dict) and data.get(DIGEST) is not None:
+        check_seal(content, data[DIGEST], "file", CHANGED_ON_PURPOSE)
     if isinstance(data, dict) and "version" in data and type(data["version"]) is not int:
         raise ModelError(f"version: expected the number {VERSION}, found {show(data['version'])}.")
+    if isinstance(data, dict) and isinstance(data.get("initial"), dict):
+        tables.put_back(data["initial"])  # of a variable that is named like the key
     try:
         read = ModelFile.model_validate(data)
     except ValidationError as error:
@@ -209,11 +227,15 @@ def from_bytes(content: bytes) -> FactoredMDP:
         latents=latents,
         actions=read.actions,
         conditionals=[
-            Conditional(c.children, _cases(c.cases, c.children, sizes, f"conditionals[{i}]"))
+            Conditional(
+                c.children, _cases(c.cases, c.children, sizes, tables, f"conditionals[{i}]")
+            )
             for i, c in enumerate(read.conditionals)
         ],
         rewards=[
-            Reward(r.name, _cases(r.cases, [], sizes, f"rewards[{i}]"), r.low, r.high, r.sigma)
+            Reward(
+                r.name, _cases(r.cases, [], sizes, tables, f"rewards[{i}]"), r.low, r.high, r.sigma
+            )
             for i, r in enumerate(read.rewards)
         ],
         horizon=read.horizon,
@@ -232,9 +254,6 @@ def _case_to_dict(case: Case) -> dict[str, Any]:
 
 
 def _parse(content: bytes) -> Any:
-    lists = content.count(b"[") + content.count(b"{")
-    if lists > MOST_LISTS:
-        raise ModelError(f"{lists} lists and objects, expected at most {MOST_LISTS}; use less.")
     try:
         return json.loads(content.decode(), object_pairs_hook=_refuse_repeated_keys)
     except UnicodeDecodeError as error:
@@ -259,7 +278,11 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _cases(
-    cases: Sequence[CaseFile], children: Sequence[str], sizes: Mapping[str, int], where: str
+    cases: Sequence[CaseFile],
+    children: Sequence[str],
+    sizes: Mapping[str, int],
+    tables: TablesAside,
+    where: str,
 ) -> list[Case]:
     found = []
     for i, case in enumerate(cases):
@@ -270,38 +293,13 @@ def _cases(
             raise ModelError(
                 f"{place}: unknown variable {show(unknown)}; expected one of {show_names(sizes)}."
             )
-        _check_table(case.table, [sizes[name] for name in axes], f"{place}.table")
+        table = tables.read(case.table, [sizes[name] for name in axes], f"{place}.table")
         actions = ANY if case.actions == "any" else case.actions
         try:
-            found.append(Case(actions, case.parents, case.table, case.drawn))
+            found.append(Case(actions, case.parents, table, case.drawn))
         except ModelError as error:
             raise ModelError(f"{place}: {error}") from None
     return found
-
-
-def _check_table(table: Any, sizes: Sequence[int], where: str) -> None:
-    """Refuse other shapes than the declared one, and what numpy would quietly turn into numbers.
-
-    Cost: the entries declared or those found, whichever are fewer; the first mismatch ends it.
-    """
-    level = [table]
-    for axis, size in enumerate(sizes):
-        for item in level:
-            if type(item) is not list or len(item) != size:
-                found = f"a list of {len(item)}" if type(item) is list else show(item)
-                raise ModelError(
-                    f"{where}: expected a table of shape {show(tuple(sizes))}, lists of {size} at "
-                    f"axis {axis}, found {found}; one level per axis: parents, drawn, children."
-                )
-        level = list(chain.from_iterable(level))
-    for item in level:
-        if type(item) not in (int, float):
-            raise ModelError(
-                f"{where}: expected numbers at the innermost level (shape {show(tuple(sizes))}), "
-                f"found {show(item)}; one level per axis: parents, drawn, children."
-            )
-        if type(item) is int and abs(item) > LARGEST_NUMBER:
-            raise ModelError(f"{where}: a number has {len(str(item))} digits; use fewer.")
 
 
 def _explain(error: ValidationError) -> str:

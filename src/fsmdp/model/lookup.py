@@ -76,10 +76,14 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
     )
 
 
-def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int) -> None:
-    """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
-    if any(part.dtype != np.int64 or part.ndim != 1 for part in lookup):
-        raise ValueError("look-up: expected vectors of 64-bit integers")
+def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int, n_numbers: int) -> None:
+    """Refuse, with a ValueError, arrays that would lead compiled code out of `n_numbers` numbers.
+
+    Nothing is added up in integers, which wrap: starts are compared with their neighbours, and
+    reaches are sums of non-negative floats, which are exact up to 2^53, more than any memory
+    holds, and never fall.
+    """
+    check_vectors(lookup)
     n_tables = len(lookup.offset) - 1
     if len(lookup.exception_start) != n_actions + 1 or len(lookup.input_start) != n_tables + 1:
         raise ValueError("look-up: expected a start for each action and each table")
@@ -88,10 +92,12 @@ def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int) -> None:
         (lookup.input_start, (lookup.input_slot, lookup.input_stride)),
         (lookup.offset, ()),
     ):
-        if starts[0] != 0 or (np.diff(starts) < 0).any():
-            raise ValueError("look-up: expected starts that do not fall")
+        if not len(starts) or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+            raise ValueError("look-up: expected starts from 0 that do not fall")
         if any(len(part) != starts[-1] for part in parts):
             raise ValueError("look-up: expected as many entries as the starts say")
+    if lookup.offset[-1] != n_numbers:
+        raise ValueError(f"look-up: expected tables of {n_numbers} numbers in all")
     for part, below in (
         (lookup.defaults, n_tables),
         (lookup.exception_table, n_tables),
@@ -100,11 +106,19 @@ def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int) -> None:
     ):
         if len(part) and not 0 <= part.min() <= part.max() < below:
             raise ValueError("look-up: expected positions of what is there")
-    furthest = np.array(sizes, dtype=np.int64)[lookup.input_slot] - 1
-    reach = np.concatenate([[0], np.cumsum(furthest * lookup.input_stride)])
-    last = np.diff(reach[lookup.input_start])
-    if (lookup.input_stride < 0).any() or (last >= np.diff(lookup.offset)).any():
+    if (lookup.input_stride < 0).any():
+        raise ValueError("look-up: expected strides from 0 on")
+    furthest = np.array(sizes, dtype=np.float64)[lookup.input_slot] - 1
+    table_of_input = np.repeat(np.arange(n_tables), np.diff(lookup.input_start))
+    last = np.bincount(table_of_input, furthest * lookup.input_stride, n_tables)
+    if (last >= np.diff(lookup.offset)).any():
         raise ValueError("look-up: expected tables that end where the next begins")
+
+
+def check_vectors(lookup: Lookup) -> None:
+    """Refuse, with a ValueError, arrays of other kinds than compiled code is compiled for."""
+    if any(part.dtype != np.int64 or part.ndim != 1 for part in lookup):
+        raise ValueError("look-up: expected vectors of 64-bit integers")
 
 
 @compiled(inline="always")

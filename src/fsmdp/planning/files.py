@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
-from fsmdp.model.arrays import read_arrays, write_arrays
+from fsmdp.model.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import as_number, clip
+from fsmdp.model.checks import clip, show
+from fsmdp.model.documents import Document, explain
 from fsmdp.model.lookup import Lookup, check_lookup
-from fsmdp.model.tables import bound_table
-from fsmdp.model.variables import Variable, positions_by_name, table_size
+from fsmdp.model.structure import LONGEST_HORIZON
+from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
+from fsmdp.planning.bellman import VIEWS
 from fsmdp.planning.certificate import Certificate, Witness
 from fsmdp.planning.plan import Effort, Plan
 from fsmdp.planning.solution import Status
 
 FORMAT = "fsmdp-plan"
-VERSION = 1
+VERSION = 2
 LARGEST_FILE = 2**30
 EXPECTED = "expected a file that Plan.save wrote"
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Positions = Annotated[tuple[Count, ...], Strict(False)]  # a list in JSON
+
+
+class About(Document):
+    """The header of a plan: every field and its kind."""
+
+    format: Literal["fsmdp-plan"]
+    version: Literal[2]
+    method: str
+    status: Annotated[Status, Strict(False)]
+    variables: Annotated[
+        list[Annotated[tuple[Name, int], Strict(False)]], Field(min_length=1)
+    ]  # name and size
+    actions: Annotated[list[Name], Field(min_length=1)]
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
+    discount: Annotated[float, Field(gt=0, le=1)]
+    scopes: Annotated[list[Positions], Field(min_length=1)]
+    objective: float
+    dual_bound: float | None  # none that is finite
+    certified_objective: float
+    trivial_bound: float | None
+    weights_certified: bool
+    upper_bound: float
+    witness: Annotated[
+        tuple[int, Positions, str, float], Strict(False)
+    ]  # step, state, action, violation
+    induced_width: Count
+    rows: Count
+    columns: Count
+    iterations: Count
+    seconds: dict[str, Annotated[float, Field(ge=0)]]
+    choices: list[str]
+    view: Literal[VIEWS]  # type: ignore[valid-type]
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -40,9 +81,9 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "discount": plan.discount,
         "scopes": [list(scope) for scope in plan.basis.scopes],
         "objective": plan.objective,
-        "dual_bound": plan.dual_bound,
+        "dual_bound": plan.dual_bound if math.isfinite(plan.dual_bound) else None,
         "certified_objective": plan.certified_objective,
-        "trivial_bound": plan.trivial_bound,
+        "trivial_bound": plan.trivial_bound if math.isfinite(plan.trivial_bound) else None,
         "weights_certified": plan.weights_certified,
         "upper_bound": plan.upper_bound,
         "witness": [witness.step, list(witness.state), witness.action, witness.violation],
@@ -55,7 +96,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "view": plan.view,
     }
     arrays: dict[str, Any] = {
-        "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+        "about": pack_json(about),
         "weights": plan.weights,
         "bound_weights": plan.bound_weights,
         "q_entries": plan.q_entries,
@@ -70,93 +111,106 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan written by `save_plan`; anything else is a ModelError."""
     arrays = read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
+    where = show(str(path))
     try:
-        about = json.loads(arrays["about"].tobytes())
-        if not isinstance(about, dict):
+        header = arrays["about"].tobytes()
+        read = json.loads(header)
+        if not isinstance(read, dict):
             raise ValueError("its description is no object")
     except (ValueError, KeyError, RecursionError) as error:
-        raise ModelError(f"{path} is no plan: {clip(str(error))}; {EXPECTED}.") from None
-    if about.get("format") != FORMAT or about.get("version") != VERSION:
+        raise ModelError(f"{where} is no plan: {clip(str(error))}; {EXPECTED}.") from None
+    if read.get("format") != FORMAT or read.get("version") != VERSION:
         raise ModelError(
-            f"{path}: expected {FORMAT} version {VERSION}, found {about.get('format')} version "
-            f"{about.get('version')}; plan again with this release."
+            f"{where}: expected {FORMAT} version {VERSION}, found {show(read.get('format'))} "
+            f"version {show(read.get('version'))}; plan again with this release."
         )
     try:
-        return _checked(_from_parts(about, arrays))
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise ModelError(
-            f"{path}: a part is missing or wrong ({clip(str(error))}); plan again."
-        ) from None
+        return _from_parts(About.model_validate_json(header), arrays)
+    except ValidationError as error:
+        wrong = explain(error, "description").removesuffix(".")
+    except KeyError as error:
+        wrong = f"no {error}"
+    except (ValueError, TypeError) as error:
+        wrong = clip(str(error)).removesuffix(".")
+    raise ModelError(f"{where}: a part is missing or wrong ({wrong}); plan again.")
 
 
-def _from_parts(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
-    variables = tuple(Variable(name, size) for name, size in about["variables"])
+def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
+    variables = tuple(Variable(name, size) for name, size in about.variables)
     positions_by_name(variables)
-    step, state, action, violation = about["witness"]
-    for name in ("upper_bound", "objective", "discount"):
-        as_number(about[name], name, "plan again")
+    if len(set(about.actions)) < len(about.actions):
+        raise ValueError("actions: expected each name once")
+    if about.horizon is None and about.discount == 1:
+        raise ValueError("discount: expected one below 1 with an infinite horizon")
+    n_steps = about.horizon or 1
+    basis = _basis(about.scopes, arrays["functions"], variables)
+    rows = n_steps + (about.horizon is not None)
+    weights, bound_weights = (
+        _finite(arrays, name, (rows, len(basis))) for name in ("weights", "bound_weights")
+    )
+    violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
+    q_entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
+    lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
+    sizes = [variable.size for variable in variables]
+    check_lookup(lookup, sizes, len(about.actions), q_entries.shape[1])
     return Plan(
-        method=str(about["method"]),
-        status=Status(about["status"]),
+        method=about.method,
+        status=about.status,
         variables=variables,
-        actions=tuple(about["actions"]),
-        horizon=about["horizon"],
-        discount=about["discount"],
-        basis=_basis(about["scopes"], arrays["functions"], variables),
-        weights=arrays["weights"],
-        bound_weights=arrays["bound_weights"],
-        objective=about["objective"],
-        dual_bound=about["dual_bound"],
-        certified_objective=about["certified_objective"],
-        trivial_bound=about["trivial_bound"],
-        weights_certified=about["weights_certified"],
+        actions=tuple(about.actions),
+        horizon=about.horizon,
+        discount=about.discount,
+        basis=basis,
+        weights=weights,
+        bound_weights=bound_weights,
+        objective=about.objective,
+        dual_bound=-math.inf if about.dual_bound is None else about.dual_bound,
+        certified_objective=about.certified_objective,
+        trivial_bound=math.inf if about.trivial_bound is None else about.trivial_bound,
+        weights_certified=about.weights_certified,
         certificate=Certificate(
-            arrays["violations"],
-            arrays["lifts"],
-            Witness(step, tuple(state), action, violation),
-            about["upper_bound"],
+            violations, lifts, _witness(about, variables, n_steps), about.upper_bound
         ),
-        induced_width=about["induced_width"],
+        induced_width=about.induced_width,
         effort=Effort(
-            about["rows"],
-            about["columns"],
-            about["iterations"],
-            {str(name): float(value) for name, value in about["seconds"].items()},
-            tuple(about["choices"]),
+            about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
         ),
-        view=about["view"],
-        lookup=Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields)),
-        q_entries=arrays["q_entries"],
+        view=about.view,
+        lookup=lookup,
+        q_entries=q_entries,
     )
 
 
-def _checked(plan: Plan) -> Plan:
-    """Refuse numbers that compiled code would follow out of its arrays."""
-    n_steps = plan.horizon or 1
-    shape = (n_steps + (plan.horizon is not None), len(plan.basis))
-    for name, array, expected in (
-        ("weights", plan.weights, shape),
-        ("bound_weights", plan.bound_weights, shape),
-        ("q_entries", plan.q_entries, (n_steps, int(plan.lookup.offset[-1]))),
-        ("violations", plan.certificate.violations, (n_steps,)),
-        ("lifts", plan.certificate.lifts, (n_steps,)),
-    ):
-        if array.shape != expected or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise ValueError(f"{name}: expected finite numbers of shape {expected}")
-    if not all(np.isfinite(table.values).all() for table in plan.basis):
-        raise ValueError("functions: expected finite numbers")
-    sizes = [variable.size for variable in plan.variables]
-    check_lookup(plan.lookup, sizes, len(plan.actions))
-    return plan
+def _finite(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> Floats:
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers of shape {shape}")
+    return array
 
 
-def _basis(scopes: Any, functions: Any, variables: tuple[Variable, ...]) -> Basis:
-    tables = []
-    end = 0
+def _witness(about: About, variables: tuple[Variable, ...], n_steps: int) -> Witness:
+    step, state, action, violation = about.witness
+    if not 1 <= step <= n_steps or action not in about.actions:
+        raise ValueError("witness: expected a step and an action of the plan")
+    return Witness(step, check_state(state, variables), action, violation)
+
+
+def _basis(
+    scopes: list[tuple[int, ...]], functions: np.ndarray, variables: tuple[Variable, ...]
+) -> Basis:
+    """The functions, of which the first is the constant 1."""
+    shapes = []
     for scope in scopes:
-        if not all(0 <= position < len(variables) for position in scope):
-            raise ValueError("scopes: expected positions of variables")
-        shape = tuple(variables[position].size for position in scope)
-        begin, end = end, end + table_size(shape)
-        tables.append(bound_table(tuple(scope), functions[begin:end].reshape(shape)))
+        if sorted(set(scope)) != list(scope) or (scope and scope[-1] >= len(variables)):
+            raise ValueError("scopes: expected positions of variables in order, each once")
+        shapes.append(tuple(variables[position].size for position in scope))
+    lengths = [table_size(shape) for shape in shapes]
+    numbers = _finite({"functions": functions}, "functions", (sum(lengths),))
+    if scopes[0] or numbers[0] != 1:
+        raise ValueError("functions: expected the constant 1 first")
+    parts = np.split(numbers, np.cumsum(lengths)[:-1])
+    tables = [
+        bound_table(scope, part.reshape(shape))
+        for scope, part, shape in zip(scopes, parts, shapes, strict=True)
+    ]
     return Basis(tables[1:])

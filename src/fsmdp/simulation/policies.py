@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.model.flat import ExactSolution
-from fsmdp.model.lookup import Integers, Lookup, check_lookup, compile_lookup
+from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import (
     RANDOM,
@@ -92,18 +92,23 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
         array = getattr(policy, name)
         if array.ndim != ndim or array.dtype != kind or array.size == 0:
             raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
+    check_vectors(policy.lookup)
     if policy.kind == BY_TABLE:
         strides, table = policy.strides, policy.table
         if strides.shape != (len(sizes),) or (strides < 0).any():
             raise ValueError("policy: expected a stride for each variable")
-        if (np.array(sizes) - 1) @ strides >= table.shape[1]:
+        # In Python's integers, since those of arrays wrap.
+        last = sum(
+            (size - 1) * stride for size, stride in zip(sizes, strides.tolist(), strict=True)
+        )
+        if last >= table.shape[1]:
             raise ValueError("policy: expected a column for each state")
         if table.min() < 0 or table.max() >= n_actions:
             raise ValueError(f"policy: expected actions from 0 to {n_actions - 1}")
     if policy.kind == GREEDILY:
-        check_lookup(policy.lookup, sizes, n_actions)
-        if policy.entries.shape[1] != policy.lookup.offset[-1]:
-            raise ValueError("policy: expected as many entries as the look-up has")
+        check_lookup(policy.lookup, sizes, n_actions, policy.entries.shape[1])
+        if not np.isfinite(policy.entries).all():
+            raise ValueError("policy: expected finite entries")
 
 
 def given_action(model: CompiledModel) -> CompiledPolicy:

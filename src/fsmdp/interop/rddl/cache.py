@@ -1,7 +1,7 @@
 """Imported models on disk, by the text they came from, so that reading one again is fast.
 
-A file holds one header in JSON and one vector of numbers: loading runs no code, and the model is
-built and checked like any other.
+A file holds a header in JSON, a vector of numbers and their digest: loading runs no code, and the
+model is built and checked like any other.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.interop.rddl.build import Imported
+from fsmdp.model.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.disk import read_file, write_file
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
@@ -29,7 +29,7 @@ from fsmdp.model.variables import Variable
 
 log = logging.getLogger("fsmdp")
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28
@@ -55,7 +55,7 @@ def store(imported: Imported, path: Path) -> None:
     """Keep an imported model; a folder that cannot be written to is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, _encode(imported))
+        write_arrays(path, _encode(imported))
     except (OSError, ModelError) as error:
         log.info("%s: not kept for next time (%s)", imported.name, error)
 
@@ -65,8 +65,8 @@ def recall(path: Path, name: str) -> Imported | None:
     if not path.is_file():
         return None
     try:
-        return _decode(read_file(path, LARGEST_FILE), name)
-    except (ModelError, ValueError, KeyError, TypeError, IndexError) as error:
+        return _decode(read_arrays(path, LARGEST_FILE, "model", "it is made again"), name)
+    except (ModelError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         log.info("%s: the kept model cannot be read (%s); importing again", name, error)
         return None
 
@@ -88,7 +88,7 @@ class _Tables:
         return self._known[content]
 
 
-def _encode(imported: Imported) -> bytes:
+def _encode(imported: Imported) -> dict[str, np.ndarray]:
     model, tables = imported.model, _Tables()
 
     def cases(listed: Sequence[Case]) -> list[Any]:
@@ -117,19 +117,13 @@ def _encode(imported: Imported) -> bytes:
         "joint_actions": imported.joint_actions,
         "notes": imported.notes,
     }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    numbers = np.concatenate([np.zeros(0), *tables.parts]).astype("<f8").tobytes()
-    body = len(text).to_bytes(8, "little") + text + numbers
-    return sha256(body).digest() + body
+    numbers = np.concatenate([np.zeros(0), *tables.parts])
+    return {"about": pack_json(header), "numbers": numbers}
 
 
-def _decode(content: bytes, name: str) -> Imported:
-    digest, body = content[:32], content[32:]
-    if sha256(body).digest() != digest:
-        raise ValueError("the file is damaged")
-    end = 8 + int.from_bytes(body[:8], "little")
-    header: Mapping[str, Any] = json.loads(body[8:end])
-    numbers = np.frombuffer(body, dtype="<f8", offset=end)
+def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
+    header: Mapping[str, Any] = json.loads(arrays["about"].tobytes())
+    numbers = arrays["numbers"]
 
     def cases(listed: Sequence[Any]) -> list[Case]:
         found = []

@@ -115,7 +115,10 @@ class UCBVI(OptimisticLearner):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
         super().restore(state)
-        self._last_q = state["last_q"]
+        last_q, shape = state["last_q"], self._last_q.shape
+        if last_q.shape != shape or last_q.dtype != np.float64 or np.isnan(last_q).any():
+            raise ValueError(f"last_q: expected numbers of shape {shape}")
+        self._last_q = last_q
 
     def options(self) -> Sequence[str]:
         """Which bonus, and for how many episodes."""
