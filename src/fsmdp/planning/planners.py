@@ -289,7 +289,7 @@ def _finish(
         )
     certificate, lifted = min(bounds, key=lambda bound: bound[0].upper_bound)
     certified_objective = float(problem.means @ (lifted if found is None else found[1])[0])
-    enough = 10 * max(tolerance, CONFIRMED) * value_span(network, problem.intervals)
+    enough = 5 * max(tolerance, CONFIRMED) * value_span(network, problem.intervals)
     status = clock.status or _confirmed(status, certified_objective - dual_bound, enough)
     seconds = {"network": problem.seconds} | seconds
     seconds["certificate"] = time.perf_counter() - began
