@@ -26,7 +26,7 @@ from fsmdp.experiments.store import (
     write_json,
 )
 from fsmdp.experiments.summary import Interval, summarise
-from fsmdp.model.digests import seal
+from fsmdp.foundation.digests import seal
 
 
 class Here:

@@ -8,7 +8,7 @@ import pytest
 
 import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
-from fsmdp.model.arrays import read_arrays, write_arrays
+from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.planning.auto import METHODS
 from fsmdp.planning.bellman import Intervals, network_of_model, state_means
 from fsmdp.planning.certificate import certify

@@ -153,7 +153,7 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from fsmdp.model.checks import plural
+    from fsmdp.foundation.checks import plural
 
     console = Console(emoji=False)
     table = Table(title=str(model), show_header=False, min_width=60)

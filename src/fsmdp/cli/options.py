@@ -20,7 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def check_output(path: str | None) -> None:
     """Refuse, before hours of work, a path that cannot be written in the end."""
-    from fsmdp.model.disk import check_path
+    from fsmdp.foundation.disk import check_path
 
     if path is not None:
         check_path(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import is_number, is_whole, show
+from fsmdp.foundation.checks import is_number, is_whole, show
 
 
 def check_whole(domain: str, name: str, value: object, least: int, most: int | None = None) -> None:

@@ -37,7 +37,7 @@ def make_domain_env(domain: str, render_mode: str | None = None, **options: Any)
 
     from fsmdp.domains.registry import DOMAINS
     from fsmdp.errors import ModelError
-    from fsmdp.model.checks import show
+    from fsmdp.foundation.checks import show
     from fsmdp.simulation.environment import make_env
 
     build = DOMAINS[domain].build

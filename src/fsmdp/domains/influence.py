@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_items
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
-from fsmdp.model.checks import as_items
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import PolicyFunction

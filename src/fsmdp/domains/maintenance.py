@@ -6,8 +6,8 @@ import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_number
 from fsmdp.model.cases import ANY, Case
-from fsmdp.model.checks import as_number
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward

@@ -16,7 +16,7 @@ from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import show, suggest
+from fsmdp.foundation.checks import show, suggest
 from fsmdp.model.mdp import FactoredMDP
 
 

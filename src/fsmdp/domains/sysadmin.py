@@ -9,8 +9,8 @@ import numpy as np
 
 from fsmdp.domains.arguments import check_whole
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import is_whole, show
 from fsmdp.model.cases import ANY, Case
-from fsmdp.model.checks import is_whole, show
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show, suggest
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import show, suggest
 
 BASES: Mapping[str, Callable[[Any], Basis]] = MappingProxyType(
     {"singles": Basis.singles, "pairs": Basis.pairs, "objects": object_basis}

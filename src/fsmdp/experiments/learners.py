@@ -12,7 +12,7 @@ from fsmdp.domains.registry import NUMBER, Kind
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.specification import Option
-from fsmdp.model.checks import show, suggest
+from fsmdp.foundation.checks import show, suggest
 
 if TYPE_CHECKING:
     from fsmdp.learning.acting import Learner

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Valid
 from fsmdp.errors import ModelError
 from fsmdp.experiments.learners import LearnerEntry, find_learner, resolve_options
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
-from fsmdp.model.checks import clip, is_whole, show
-from fsmdp.model.disk import read_file
-from fsmdp.model.documents import Document, explain
+from fsmdp.foundation.checks import clip, is_whole, show
+from fsmdp.foundation.disk import read_file
+from fsmdp.foundation.documents import Document, explain
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000

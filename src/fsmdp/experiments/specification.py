@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import clip, show
+from fsmdp.foundation.checks import clip, show
 
 Option = bool | int | float | str | None
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
-from fsmdp.model.checks import clip, is_number, show, show_names
-from fsmdp.model.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
-from fsmdp.model.disk import PART, make_folder, read_file, write_file
+from fsmdp.foundation.checks import clip, is_number, show, show_names
+from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
+from fsmdp.foundation.disk import PART, make_folder, read_file, write_file
 
 if TYPE_CHECKING:
     import polars

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
 from fsmdp.learning.layout import CellLayout, Cells
 from fsmdp.learning.options import check_structure
 from fsmdp.learning.statistics import Statistics, count_start, locate_value
-from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, fields
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_number, as_whole, show
 from fsmdp.learning.options import as_probability, check_structure
-from fsmdp.model.checks import as_number, as_whole, show
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
 

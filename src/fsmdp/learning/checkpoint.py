@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.digests import digest_arrays
 from fsmdp.learning.acting import Acting, Learner, Planned
 from fsmdp.learning.history import SERIES
 from fsmdp.learning.statistics import LARGEST_FILE
-from fsmdp.model.arrays import read_arrays, write_arrays
-from fsmdp.model.checks import clip, show
-from fsmdp.model.digests import digest_arrays
 from fsmdp.model.lookup import Lookup
 from fsmdp.simulation.policies import CompiledPolicy
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import is_number, show
 from fsmdp.learning.confidence import empirical_moments
 from fsmdp.learning.counting import CountingLearner
 from fsmdp.learning.live import LivePlanner
 from fsmdp.learning.options import LARGEST
-from fsmdp.model.checks import is_number, show
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

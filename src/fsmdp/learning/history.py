@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.foundation.checks import as_number
 from fsmdp.learning.options import as_probability
-from fsmdp.model.checks import as_number
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_tuple, show, show_names
 from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.checks import as_tuple, show, show_names
 from fsmdp.model.rewards import Reward, check_reward_names, resolve_rewards
 from fsmdp.model.structure import Structure, index_actions
 from fsmdp.model.tables import Floats, Table

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.disk import check_path
 from fsmdp.learning.acting import Learner, Logs, Planned, check_learner, check_planned
 from fsmdp.learning.checkpoint import (
     check_series,
@@ -29,8 +31,6 @@ from fsmdp.learning.history import SERIES, History
 from fsmdp.learning.options import as_seed
 from fsmdp.learning.statistics import Statistics
 from fsmdp.learning.worlds import World, open_world
-from fsmdp.model.checks import as_whole, show
-from fsmdp.model.disk import check_path
 from fsmdp.model.tables import Floats
 
 Progress = Callable[[int, int], None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import plural, show
+from fsmdp.foundation.checks import plural, show
 from fsmdp.model.structure import Structure
 
 

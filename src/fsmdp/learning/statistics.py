@@ -10,9 +10,9 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
+from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.checks import clip, show
 from fsmdp.learning.layout import CellLayout, Cells
-from fsmdp.model.arrays import read_arrays, write_arrays
-from fsmdp.model.checks import clip, show
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.simulate import Record

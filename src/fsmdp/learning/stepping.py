@@ -9,10 +9,10 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
 from fsmdp.learning.acting import Acting, Learner, Logs, count_episode, counts_of
 from fsmdp.learning.matching import check_actions
 from fsmdp.learning.observing import read_number, reader_of
-from fsmdp.model.checks import show
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.policies import CompiledPolicy, choose

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
 from fsmdp.learning.acting import Acting, Learner, Logs, counts_of, run_until_grown
 from fsmdp.learning.checkpoint import digest
 from fsmdp.learning.matching import check_model_fits
 from fsmdp.learning.stepping import EnvironmentWorld
-from fsmdp.model.checks import show
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.simulate import new_record
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
-from fsmdp.model.checks import as_items, as_tuple, plural, show, show_count
+from fsmdp.foundation.checks import as_items, as_tuple, plural, show, show_count
 from fsmdp.model.tables import Floats, Table, as_scope, bound_table
 from fsmdp.model.variables import (
     Scope,

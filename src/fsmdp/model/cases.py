@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_items, as_name, as_tuple, clip, show, show_names
+from fsmdp.foundation.checks import as_items, as_name, as_tuple, clip, show, show_names
 from fsmdp.model.tables import Floats, Rebuilt, read_only_array
 from fsmdp.model.variables import Variable, as_names
 

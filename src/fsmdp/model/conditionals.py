@@ -9,8 +9,8 @@ from typing import SupportsInt
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import clip, show, show_names
 from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
-from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable, as_names, find_positions, positions_by_name
 

@@ -17,12 +17,12 @@ from pydantic import (
 )
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import clip, show, show_names
+from fsmdp.foundation.digests import DIGEST, check_seal, seal
+from fsmdp.foundation.disk import read_file, write_file
+from fsmdp.foundation.documents import Document, explain
 from fsmdp.model.cases import ANY, Case
-from fsmdp.model.checks import clip, show, show_names
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.digests import DIGEST, check_seal, seal
-from fsmdp.model.disk import read_file, write_file
-from fsmdp.model.documents import Document, explain
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON

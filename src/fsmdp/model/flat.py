@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import SizeError
-from fsmdp.model.checks import as_step, as_whole, plural, show_count
+from fsmdp.foundation.checks import as_step, as_whole, plural, show_count
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.policies import Policy, follow, is_table, policy_table, state_strides
 from fsmdp.model.tables import Floats, Rebuilt, read_only

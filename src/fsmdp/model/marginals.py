@@ -9,9 +9,9 @@ from heapq import heappop, heappush
 import numpy as np
 
 from fsmdp.errors import WidthError
+from fsmdp.foundation.checks import plural, show, show_count
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import plural, show, show_count
 from fsmdp.model.conditionals import Ancestry, Dynamics, Kernel
 from fsmdp.model.tables import Floats, Rebuilt, Table, bound_table, read_only
 from fsmdp.model.variables import Scope, table_size

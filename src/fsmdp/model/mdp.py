@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError, PolicyError
+from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.model.conditionals import (
     ROW_TOLERANCE,
     Conditional,

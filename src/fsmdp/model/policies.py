@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import PolicyError
-from fsmdp.model.checks import show, show_count
+from fsmdp.foundation.checks import show, show_count
 from fsmdp.model.mdp import FactoredMDP
 
 Integers = NDArray[np.int64]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_name, as_number, show
 from fsmdp.model.cases import Case, Cases, as_cases, partition
-from fsmdp.model.checks import as_name, as_number, show
 from fsmdp.model.tables import Table, sorted_table
 from fsmdp.model.variables import Variable, find_positions, positions_by_name
 

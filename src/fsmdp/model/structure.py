@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
-from fsmdp.model.basis import Basis, check_basis
-from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
-from fsmdp.model.checks import (
+from fsmdp.foundation.checks import (
     as_items,
     as_name,
     as_number,
@@ -19,6 +17,8 @@ from fsmdp.model.checks import (
     show,
     show_count,
 )
+from fsmdp.model.basis import Basis, check_basis
+from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
 from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
 from fsmdp.model.variables import (
     Scope,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import show
+from fsmdp.foundation.checks import show
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_items, as_name, clip, is_whole, show
+from fsmdp.foundation.checks import as_items, as_name, clip, is_whole, show
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 
 Floats = NDArray[np.float64]

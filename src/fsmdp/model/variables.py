@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_items, as_name, as_tuple, is_whole, show, show_names
+from fsmdp.foundation.checks import as_items, as_name, as_tuple, is_whole, show, show_names
 
 Scope = tuple[int, ...]
 """Sorted positions of variables in the model's variable order."""

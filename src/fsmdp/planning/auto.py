@@ -9,8 +9,8 @@ from typing import Any
 from warnings import warn
 
 from fsmdp.errors import ModelError, TrivialBoundWarning
+from fsmdp.foundation.checks import show
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import show
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.clock import Clock, Stopped

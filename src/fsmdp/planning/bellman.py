@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from fsmdp.elimination import Elimination, Network, build
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_items
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import as_items
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Table, read_only_array

@@ -12,10 +12,10 @@ import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
-from fsmdp.model.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.documents import Document, explain
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import clip, show
-from fsmdp.model.documents import Document, explain
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table

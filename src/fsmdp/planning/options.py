@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_number, as_whole, show
+from fsmdp.foundation.checks import as_number, as_whole, show
 
 SOLVERS = ("auto", "simplex", "interior")
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.errors import PlanningError
+from fsmdp.foundation.checks import as_step, plural
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import as_step, plural
 from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state

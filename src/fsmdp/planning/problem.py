@@ -10,9 +10,9 @@ import numpy as np
 
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError, WidthError
+from fsmdp.foundation.checks import as_whole
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (

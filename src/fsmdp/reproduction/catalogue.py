@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import show, suggest
+from fsmdp.foundation.checks import show, suggest
 from fsmdp.reproduction.claim import Claim
 from fsmdp.reproduction.claims import (
     beyond,

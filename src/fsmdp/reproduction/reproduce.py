@@ -11,8 +11,8 @@ from pathlib import Path
 from fsmdp.experiments.report.charts import Chart
 from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.report.style import learner_styles
-from fsmdp.model.checks import as_whole
-from fsmdp.model.disk import make_folder, write_file
+from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.disk import make_folder, write_file
 from fsmdp.reproduction.catalogue import find_claims
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement
 from fsmdp.reproduction.evidence import read_evidence, write_evidence

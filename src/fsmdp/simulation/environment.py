@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_whole, show
+from fsmdp.foundation.checks import as_whole, show
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import given_action

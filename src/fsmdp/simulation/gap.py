@@ -9,7 +9,7 @@ from warnings import warn
 import numpy as np
 
 from fsmdp.errors import ModelError, PoorPolicyWarning
-from fsmdp.model.checks import as_number
+from fsmdp.foundation.checks import as_number
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.plan import Plan
 from fsmdp.simulation.mean_limit import lower_limit

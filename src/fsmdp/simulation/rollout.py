@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import as_whole, plural, show
+from fsmdp.foundation.checks import as_whole, plural, show
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.policies import Policy, follow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.executors.protocol import Executor
-from fsmdp.model.checks import as_whole, show
+from fsmdp.foundation.checks import as_whole, show
 
 EXECUTORS = ("local", "ray", "dask")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fsmdp.errors import ExperimentError
 from fsmdp.experiments.executors.protocol import RETRIES
-from fsmdp.model.checks import clip
+from fsmdp.foundation.checks import clip
 
 SECONDS_TO_CONNECT = 10.0
 

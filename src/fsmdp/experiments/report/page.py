@@ -19,7 +19,7 @@ from fsmdp.experiments.report.style import BAND_OPACITY, PATTERNS, Style, printa
 from fsmdp.experiments.report.trials import shown_label
 from fsmdp.experiments.report.words import certified, mean_and_half_width, opening, tally, verdict
 from fsmdp.experiments.store import ModelFacts, Results, Run
-from fsmdp.model.checks import plural
+from fsmdp.foundation.checks import plural
 
 MOST_IN_SUMMARY = 4
 """Models that are spoken of one by one at the top; of more, each is in its own section."""

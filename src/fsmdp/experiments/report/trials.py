@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, ModelFacts, Results, Run
-from fsmdp.model.checks import show, show_names
+from fsmdp.foundation.checks import show, show_names
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fsmdp.experiments.report.finals import Final
 from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import ModelFacts, Results, RunStatus
 from fsmdp.experiments.summary import Interval
-from fsmdp.model.checks import plural
+from fsmdp.foundation.checks import plural
 
 
 def opening(results: Results) -> str:

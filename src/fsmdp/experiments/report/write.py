@@ -18,8 +18,8 @@ from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.report.style import Style, learner_styles
 from fsmdp.experiments.report.trials import check_facts, trials_of_model
 from fsmdp.experiments.store import Results, read_results
-from fsmdp.model.checks import plural, show
-from fsmdp.model.disk import make_folder, write_file
+from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.disk import make_folder, write_file
 
 PAGE, FIGURES, SUMMARY = "report.html", "figures", "summary.csv"
 

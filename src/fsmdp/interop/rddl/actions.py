@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from itertools import product as tuples
 
+from fsmdp.foundation.checks import show_count
 from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.expressions import Expression, conjunction, constant, substitute
-from fsmdp.model.checks import show_count
 
 MOST_ACTIONS = 20_000
 NOOP = "noop"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
+from fsmdp.foundation.checks import as_whole
 from fsmdp.model.basis import Basis
-from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.variables import Scope
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.interop.rddl.build import Imported
-from fsmdp.model.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP

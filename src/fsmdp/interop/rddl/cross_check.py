@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, show
 from fsmdp.interop.rddl.actions import joint_actions
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.guarding import guarded
@@ -22,7 +23,6 @@ from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import read_problem
 from fsmdp.interop.rddl.simulator import Walker
 from fsmdp.interop.rddl.sources import Source, find_source
-from fsmdp.model.checks import as_whole, show
 from fsmdp.model.marginals import compute_marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.variables import Scope

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from fsmdp.errors import ModelError, SizeError
+from fsmdp.foundation.checks import show_count
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.compiling import Folder
@@ -21,7 +22,6 @@ from fsmdp.interop.rddl.problem import Problem, read_problem
 from fsmdp.interop.rddl.sources import find_source
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import show_count
 from fsmdp.model.mdp import FactoredMDP
 
 IMPORTED, UNSUPPORTED, TOO_LARGE = "imported", "unsupported", "too large"

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fsmdp.foundation.checks import clip, plural, show, show_names
 from fsmdp.interop.rddl.errors import InvalidError, UnsupportedError, located
 from fsmdp.interop.rddl.expressions import FUNCTIONS
 from fsmdp.interop.rddl.sources import Source
 from fsmdp.interop.rddl.values import PRIMITIVE, check_number
-from fsmdp.model.checks import clip, plural, show, show_names
 
 BOOL, NUMBER = "bool", "int or real"  # no type can be called so
 

@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 
+from fsmdp.foundation.checks import as_whole
 from fsmdp.interop.rddl.actions import MOST_ACTIONS
 from fsmdp.interop.rddl.build import Imported, import_source
 from fsmdp.interop.rddl.cache import cache_path, recall, store
@@ -13,7 +14,6 @@ from fsmdp.interop.rddl.distributions import MOST_ENTRIES
 from fsmdp.interop.rddl.errors import RDDLWarning
 from fsmdp.interop.rddl.guarding import guarded
 from fsmdp.interop.rddl.sources import Source, find_source
-from fsmdp.model.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP
 
 log = logging.getLogger("fsmdp")

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any
 
 from fsmdp.errors import FsmdpError, ModelError
+from fsmdp.foundation.checks import show
 from fsmdp.interop.rddl.balancing import balance
 from fsmdp.interop.rddl.errors import InvalidError, UnsupportedError
 from fsmdp.interop.rddl.kinds import check_formulas
 from fsmdp.interop.rddl.sizes import check_expansion, check_groundings, check_length
 from fsmdp.interop.rddl.sources import INSTALL, Source
 from fsmdp.interop.rddl.values import check_declarations
-from fsmdp.model.checks import show
 
 SECTIONS = {
     "domain": "a domain { ... } block",

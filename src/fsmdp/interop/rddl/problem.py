@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from fsmdp.foundation.checks import is_whole, show
 from fsmdp.interop.rddl import expressions as make
 from fsmdp.interop.rddl.actions import ActionFluent
 from fsmdp.interop.rddl.errors import UnsupportedError, located
@@ -15,7 +16,6 @@ from fsmdp.interop.rddl.expressions import Expression, Number
 from fsmdp.interop.rddl.grounding import Grounder
 from fsmdp.interop.rddl.parsing import check_meaning, parse
 from fsmdp.interop.rddl.sources import Source
-from fsmdp.model.checks import is_whole, show
 
 log = logging.getLogger("fsmdp")
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show_names
 from fsmdp.interop.rddl.actions import Assignment
 from fsmdp.interop.rddl.errors import InvalidError
 from fsmdp.interop.rddl.grounding import Grounder
 from fsmdp.interop.rddl.parsing import parse, pyrddlgym
 from fsmdp.interop.rddl.problem import Problem
 from fsmdp.interop.rddl.sources import Source
-from fsmdp.model.checks import show_names
 
 
 class Walker:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fsmdp.foundation.checks import show_count
 from fsmdp.interop.rddl.errors import TooLargeError
 from fsmdp.interop.rddl.sources import Source
-from fsmdp.model.checks import show_count
 
 MOST_TOKENS = 2**19
 MOST_GROUNDINGS = 2**21

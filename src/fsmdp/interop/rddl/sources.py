@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import show, show_names
-from fsmdp.model.disk import read_file
+from fsmdp.foundation.checks import show, show_names
+from fsmdp.foundation.disk import read_file
 
 LARGEST_TEXT = 2**24
 BETWEEN_TEXTS = "\n\n"

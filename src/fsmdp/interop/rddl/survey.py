@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_items, show
 from fsmdp.interop.rddl.inspection import IMPORTED, UNSUPPORTED, Report, report
 from fsmdp.interop.rddl.sources import Listing, find_source, repository
-from fsmdp.model.checks import as_items, show
 
 if TYPE_CHECKING:
     import polars

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from fsmdp.foundation.checks import is_number, is_whole, show, show_names
 from fsmdp.interop.rddl.errors import InvalidError
-from fsmdp.model.checks import is_number, is_whole, show, show_names
 
 PRIMITIVE = ("bool", "int", "real")
 LARGEST_NUMBER = 2**53

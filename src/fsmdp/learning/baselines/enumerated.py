@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsmdp.foundation.checks import as_whole
 from fsmdp.learning.acting import Acting, Planned
 from fsmdp.learning.baselines.fixed import NEVER
 from fsmdp.learning.baselines.induction import Ends, Solved
@@ -15,7 +16,6 @@ from fsmdp.learning.counting import CountingLearner
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import as_whole
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError, SizeError
+from fsmdp.foundation.checks import as_whole, is_whole, show, show_count, show_names
 from fsmdp.learning.acting import Acting, Planned
 from fsmdp.learning.baselines.states import all_states, state_strides
 from fsmdp.learning.counting import CountingLearner
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.checks import as_whole, is_whole, show, show_count, show_names
 from fsmdp.model.lookup import Integers
 from fsmdp.model.policies import RANDOM, ActsByState, Policy, check_origin
 from fsmdp.model.structure import Structure

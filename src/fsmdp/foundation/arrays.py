@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import clip, show
-from fsmdp.model.digests import DIGEST, check_digest, digest_arrays
-from fsmdp.model.disk import read_file, write_file
+from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.digests import DIGEST, check_digest, digest_arrays
+from fsmdp.foundation.disk import read_file, write_file
 
 UNREADABLE = (
     ValueError,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from fsmdp.model.checks import show, show_names
+from fsmdp.foundation.checks import show, show_names
 
 
 class Document(BaseModel):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import clip, show
+from fsmdp.foundation.checks import clip, show
 
 PART = ".part"
 """How the names of files end that are being written."""

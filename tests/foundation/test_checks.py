@@ -22,7 +22,7 @@ from fsmdp import (
     evaluate_exactly,
     solve_exactly,
 )
-from fsmdp.model.checks import WIDTH, show, show_count, show_names
+from fsmdp.foundation.checks import WIDTH, show, show_count, show_names
 from fsmdp.model.files import to_dict
 
 FAIR = [0.5, 0.5]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.model.checks import show
+from fsmdp.foundation.checks import show
 
 DIGEST = "digest"
 """Where files keep it: a member of an NPZ or a key of a JSON object."""
