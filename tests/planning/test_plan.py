@@ -10,8 +10,9 @@ import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
 from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.planning.auto import METHODS
-from fsmdp.planning.bellman import Intervals, network_of_model, state_means
+from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.planners import Joint, Stagewise
 from fsmdp.planning.problem import problem_of_model

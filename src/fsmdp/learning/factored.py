@@ -17,7 +17,7 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import Intervals
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planners import Stagewise
 from fsmdp.planning.problem import Problem

@@ -14,7 +14,7 @@ from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import Intervals
+from fsmdp.planning.intervals import Intervals
 
 
 class PSRLFactored(FactoredLearner):

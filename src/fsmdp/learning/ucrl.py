@@ -12,7 +12,7 @@ from fsmdp.learning.live import JOINT, STAGEWISE, Beliefs
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.planning.bellman import Intervals
+from fsmdp.planning.intervals import Intervals
 
 PRESETS: dict[str, tuple[str, float, str]] = {
     "paper": ("weissman", EVERY_EPISODE, JOINT),

@@ -22,27 +22,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Table, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
-
-OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
-VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
-    """What is known of a model: mean rewards, and bounds on each basis function's next mean.
-
-    Flat vectors in the layout of a `BellmanNetwork`. A known model has low = high.
-    """
-
-    rewards: Floats  # (n_reward_entries,)
-    low: Floats  # (n_backup_entries,)
-    high: Floats  # (n_backup_entries,)
-    rounding: Floats | None = None  # (n_backup_entries,) error of low and high, if any
-    exact: bool = field(init=False)  # whether both ends agree everywhere
-
-    def __post_init__(self) -> None:
-        agree = self.low is self.high or bool((self.low == self.high).all())
-        object.__setattr__(self, "exact", agree)
+from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +157,7 @@ def network_of_model(
         **options,  # type: ignore[arg-type]
     )
     means, roundings = flatten_cases(backprojections), flatten_cases(marginals.roundings())
-    return network, Intervals(flatten_cases(model.reward_means), means, means, roundings)
+    return network, Intervals(flatten_cases(model.reward_means), means, means, rounding=roundings)
 
 
 def network_of_structure(structure: Structure, **options: object) -> BellmanNetwork:

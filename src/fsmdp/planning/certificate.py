@@ -8,8 +8,9 @@ import numpy as np
 
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.planning.oracle import each_excess, following_weights
 
 

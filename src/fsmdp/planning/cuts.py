@@ -11,11 +11,12 @@ from scipy import sparse
 
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.conditioning import Conditioning
 from fsmdp.planning.greedy import best_actions, greedy_lookup
 from fsmdp.planning.interior import InteriorProgram
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.oracle import function_values, local_values
 from fsmdp.planning.solution import REACH, Solution, dual_bound
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.certificate import lifts_of
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.conditioning import conditioning_of
@@ -29,6 +29,7 @@ from fsmdp.planning.cuts import (
     violated_cuts,
     worst_actions,
 )
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.planning.oracle import each_excess
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import Solution, Status

@@ -25,10 +25,11 @@ import numpy as np
 
 from fsmdp.errors import PlanningError
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import conditioning_of
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.oracle import separate
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import Status

@@ -20,8 +20,8 @@ from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
-from fsmdp.planning.bellman import VIEWS
 from fsmdp.planning.certificate import Certificate, Witness
+from fsmdp.planning.intervals import VIEWS
 from fsmdp.planning.plan import Effort, Plan
 from fsmdp.planning.solution import Status
 

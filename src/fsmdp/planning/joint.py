@@ -20,11 +20,12 @@ from scipy import sparse
 
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import Conditioning, conditioning_of
 from fsmdp.planning.highs import SIMPLEX, LiveProgram
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.rows import bellman_rows, reward_scale
 from fsmdp.planning.solution import CONFIRMED, Solution, Status
 from fsmdp.planning.values import constant_value, value_span

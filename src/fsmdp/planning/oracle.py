@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from fsmdp.elimination import Maximum
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 
 SECONDS_PER_TERM = 4e-9
 """Twice what an addition of a max-sum takes on an idle machine of 2024."""

@@ -14,9 +14,10 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
-from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.certificate import Certificate
 from fsmdp.planning.greedy import default_total, fill_advantages, greedy_lookup
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.planning.solution import Status
 
 

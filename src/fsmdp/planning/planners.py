@@ -10,13 +10,13 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import OPTIMISTIC
 from fsmdp.planning.certificate import Certificate, certify
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.conditioning import conditioning_of
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.ellipsoid import ITERATION_LIMIT, solve_ellipsoid
 from fsmdp.planning.interior import INTERIOR
+from fsmdp.planning.intervals import OPTIMISTIC
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.options import check_options
 from fsmdp.planning.oracle import seconds_of_excesses

@@ -16,10 +16,7 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (
-    OPTIMISTIC,
-    VIEWS,
     BellmanNetwork,
-    Intervals,
     Weights,
     bellman_network,
     flatten_cases,
@@ -28,6 +25,7 @@ from fsmdp.planning.bellman import (
 )
 from fsmdp.planning.certificate import Certificate, certify
 from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.intervals import OPTIMISTIC, VIEWS, Intervals
 
 LARGEST_LIMIT = 2**33
 

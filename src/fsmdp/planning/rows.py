@@ -15,7 +15,8 @@ from scipy import sparse
 from fsmdp.elimination import Rows
 from fsmdp.errors import WidthError
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.intervals import Intervals
 
 LARGEST_PROGRAM = 2_000_000
 

@@ -18,11 +18,12 @@ from scipy import sparse
 
 from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import Conditioning, scaling
 from fsmdp.planning.highs import SIMPLEX, Basis, LiveProgram, pack_basis, unpack_basis
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.planning.rows import bellman_rows, reward_scale
 from fsmdp.planning.solution import Status
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork, Intervals
+from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.intervals import Intervals
 
 
 def sum_of_discounts(network: BellmanNetwork) -> float:

@@ -16,7 +16,8 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.flat import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.auto import plan as make_plan
-from fsmdp.planning.bellman import Intervals, network_of_structure
+from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.values import constant_value
