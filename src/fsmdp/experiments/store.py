@@ -6,7 +6,7 @@ RUNS/models.json           what is known of each model: exact value, certified b
 RUNS/provenance.json       what made the results, with which command
 RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is done if it exists
 RUNS/runs/ID/episodes.parquet, timings.parquet
-RUNS/runs/ID/checkpoint.npz    while the run is under way
+RUNS/runs/ID/checkpoint.npz    while the run is under way, or after it failed
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
 from fsmdp.model.checks import clip, is_number, show, show_names
-from fsmdp.model.disk import PART, make_folder, read_file, write_file
+from fsmdp.model.disk import make_folder, read_file, remove_leftovers, write_file
 
 if TYPE_CHECKING:
     import polars
@@ -210,8 +210,7 @@ class Store:
         folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
         for folder in folders:
             for name in WRITTEN:
-                for left in folder.glob(f".{name}.*-*{PART}"):
-                    left.unlink(missing_ok=True)
+                remove_leftovers(folder / name)
 
     def write_specification(self, specification: Specification, text: str | None) -> None:
         """The specification with its defaults, and as the user wrote it."""
@@ -228,14 +227,18 @@ class Store:
         write_json(self.folder / PROVENANCE, dict(provenance))
 
     def write_run(self, run_id: str, files: RunFiles) -> None:
-        """A run's files; `run.json` last, since it says that the others are there."""
+        """A run's files; `run.json` last, since it says that the others are there.
+
+        A failed run keeps its checkpoint, to go on from there once the cause is mended.
+        """
         folder = self.run_folder(run_id)
         if files.episodes is not None:
             write_file(folder / EPISODES, files.episodes)
         if files.timings is not None:
             write_file(folder / TIMINGS, files.timings)
         write_json(folder / RUN, files.facts)
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        if files.episodes is not None:
+            (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def read_specification(self) -> Specification | None:
         """The specification with its defaults; None in a folder that has none."""
