@@ -1,7 +1,8 @@
 """fsmdp: planning and provably efficient learning in factored-state MDPs."""
 
 import lazy_loader
-from wrapt import register_post_import_hook
+
+from fsmdp.gymnasium_hook import register_when_imported
 
 # The names and where they come from stand in __init__.pyi; each is imported when first used.
 _import_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
@@ -18,5 +19,4 @@ def __getattr__(name: str) -> object:
     return _import_name(name)
 
 
-# Gymnasium is heavy, so the environments are registered when, and only if, it is imported.
-register_post_import_hook("fsmdp.domains.environments:register", "gymnasium")
+register_when_imported()

@@ -1,27 +1,35 @@
 """Compilation with a cache that forgets what was compiled from older sources.
 
 Numba's own cache looks at the file of a function only: code that was compiled with a helper from
-another file goes on running after the helper has changed.
+another file goes on running after the helper has changed. It also runs what it finds in its files,
+or fails on it, whatever has become of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import shutil
+import stat
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+from numba.core import caching, serialize
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+untyped: Any = caching
 PACKAGE = Path(__file__).parent
 KEPT_SECONDS = 24 * 3600
+DIGEST = hashlib.sha256().digest_size
 
 
 def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function], Function]:
@@ -29,15 +37,71 @@ def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function
 
     def decorate(function: Function) -> Function:
         config: Any = numba.config
-        compile_with_cache: Any = numba.njit(cache=True, nogil=True, inline=inline)
-        before = config.CACHE_DIR
-        config.CACHE_DIR = str(cache_folder())
-        try:
-            return cast(Function, compile_with_cache(function))
-        finally:
-            config.CACHE_DIR = before
+        dispatcher: Any = numba.njit(nogil=True, inline=inline)(function)
+        if not config.DISABLE_JIT:
+            before = config.CACHE_DIR
+            config.CACHE_DIR = str(cache_folder())
+            try:
+                dispatcher._cache = _Cache(function)
+            finally:
+                config.CACHE_DIR = before
+        return cast(Function, dispatcher)
 
     return decorate
+
+
+class _Cache(untyped.FunctionCache):  # type: ignore[misc]
+    """Numba's cache with files of ours; without a place for them there is none."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        self._cache_file = CompiledFiles(Path(self._cache_path), self._impl.filename_base)
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep what was compiled for a signature, if there is a place for it."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+class CompiledFiles:
+    """What a function was compiled to, one file for each kind of arguments, with a digest.
+
+    What cannot be read, or is not what was written, is compiled again.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._name = name
+
+    def load(self, key: object) -> Any:
+        """What was saved under a key; None if there is nothing, or no longer what was saved."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        digest, body = content[:DIGEST], content[DIGEST:]
+        return pickle.loads(body) if hashlib.sha256(body).digest() == digest else None
+
+    def save(self, key: object, data: object) -> None:
+        """Keep what a function was compiled to; the file appears whole or not at all."""
+        body: bytes = serialize.dumps(data)  # type: ignore[no-untyped-call]
+        path = self._path(key)
+        part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        try:
+            part.write_bytes(hashlib.sha256(body).digest() + body)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Forget all."""
+        for path in self._folder.glob(f"{self._name}.*"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, key: object) -> Path:
+        # A key prints as its types, the processor and a hash of the function's code.
+        digest = hashlib.sha256(f"{numba.__version__} {key!r}".encode()).hexdigest()
+        return self._folder / f"{self._name}.{digest[:32]}"
 
 
 @cache
@@ -50,16 +114,33 @@ def cache_folder() -> Path:
             f"{source.relative_to(PACKAGE)} {facts.st_mtime_ns} {facts.st_size}\n".encode()
         )
     name = f"compiled-{stamp.hexdigest()[:16]}"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fsmdp"
-    for parent in (PACKAGE / "__pycache__", user):
-        folder = parent / name
-        try:
+    for parent in (PACKAGE / "__pycache__", *_users_cache()):
+        with suppress(OSError):
+            folder = parent / name
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 _forget_older(folder)
                 return folder
-        except OSError:
-            continue
+    return _users_temporary(name)
+
+
+def _users_cache() -> list[Path]:
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return [(Path(base) if base else Path.home() / ".cache") / "fsmdp"]
+    except RuntimeError:  # no home is known, as in some containers
+        return []
+
+
+def _users_temporary(name: str) -> Path:
+    """A folder among temporary files; a new one if that of this name may be another user's."""
+    number = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"fsmdp-{number}-{name}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        facts = folder.lstat()
+        if stat.S_ISDIR(facts.st_mode) and facts.st_uid == number and not facts.st_mode & 0o022:
+            return folder
     return Path(tempfile.mkdtemp(prefix="fsmdp-"))
 
 

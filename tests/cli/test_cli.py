@@ -20,9 +20,7 @@ def run(*arguments):
 
 def run_main(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["fsmdp", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    return stopped.value.code
+    return cli.run()
 
 
 def test_a_model_too_wide_is_one_message_and_exit_code_3(monkeypatch, capsys):
@@ -70,14 +68,13 @@ def test_plan_prints_a_table_and_writes_the_plan(tmp_path):
     assert fsmdp.load_plan(path).status == "optimal"
 
 
-def test_an_interrupt_ends_with_130(monkeypatch):
-    def interrupt():
+def test_an_interrupt_within_a_command_reaches_the_start(monkeypatch):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "app", interrupt)
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 130
+    monkeypatch.setattr("fsmdp.experiments.catalog.read_model", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_main(monkeypatch, "inspect", "sysadmin:ring:4")
 
 
 def test_help_shows_examples_without_heavy_imports():

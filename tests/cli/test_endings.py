@@ -1,6 +1,7 @@
 """How commands end when what they write to, or where they run, is not as usual."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,147 @@ def test_a_full_disk_is_one_line_and_exit_code_2():
     assert done.returncode == 2
     assert done.stderr.startswith(b"fsmdp: ")
     assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    for shape in ([], ["--json"]):
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as nobody_reads:
+            done = command("inspect", "--list", *shape, stdout=nobody_reads)
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+ASKED = {
+    "inspect": ["inspect", "sysadmin:ring:3"],
+    "list": ["inspect", "--list"],
+    "plan": ["plan", "sysadmin:ring:3", "--episodes", "10"],
+    "simulate": ["simulate", "sysadmin:ring:3", "--episodes", "10"],
+    "learn": ["learn", "sysadmin:ring:3", "--episodes", "3"],
+    "help": ["compare", "--help"],
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_output_in_ascii_is_spelt_out(name):
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = command(*ASKED[name], stdout=subprocess.PIPE, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    if name in ("plan", "simulate"):
+        assert b" +/- " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "shown"),
+    [
+        ("ascii", "1 ± 2 ≤ δ", b"1 +/- 2 <= \\u03b4"),
+        ("utf-8", "1 ± 2 ≤ δ", "1 ± 2 ≤ δ".encode()),
+        ("latin-1", "1 ± 2 ≤ δ", "1 ± 2 <= \\u03b4".encode("latin-1")),
+        ("utf-8", os.fsdecode(b"a\xff"), b"a\xff"),
+        ("ascii", "\ud800", b"\\ud800"),
+    ],
+)
+def test_whatever_is_printed_can_be_encoded(encoding, text, shown):
+    entry.print_anything()
+    assert text.encode(encoding, "fsmdp") == shown
+
+
+def test_an_interrupt_is_one_line_from_the_first_import_of_ours_on():
+    """Ours are seen to by a finder of modules, which interrupts before each of them in turn."""
+    code = (
+        "import importlib.abc, os, signal, sys\n"
+        "import fsmdp.cli.start\n"
+        "class Interrupt(importlib.abc.MetaPathFinder):\n"
+        "    left = int(sys.argv.pop(1))\n"
+        "    def find_spec(self, *_):\n"
+        "        Interrupt.left -= 1\n"
+        "        if Interrupt.left == 0:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "fsmdp.cli.start.main()\n"
+    )
+    for imports in (1, 2, 10, 50, 150, 300):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(imports), "inspect", "sysadmin:ring:3"],
+            capture_output=True,
+        )
+        assert (done.returncode, done.stderr) == (130, b"fsmdp: interrupted\n"), imports
+
+
+@pytest.mark.parametrize("way", [["-m", "fsmdp"], ["-c", "from fsmdp.cli import main; main()"]])
+def test_little_is_imported_before_interrupts_are_seen_to(way):
+    """Until then an interrupt is Python's own affair, and shows where it came."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *way, "--version"], capture_output=True, text=True
+    )
+    names = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+    before = names[names.index("site") + 1 : names.index("fsmdp.cli.start")]
+    ours = [name for name in before if name.startswith("fsmdp")]
+    assert ours == ["fsmdp.gymnasium_hook", "fsmdp"]
+    assert not {"typing", "typer", "numpy", "asyncio", "importlib.metadata"} & set(before)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (type("PanicException", (BaseException,), {})("at line 3:\nno such column"), 2),
+        (MemoryError(), 3),
+        (OSError(28, "No space left on device"), 2),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(error, code, monkeypatch, capsys):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(entry, "app", fail)
+    assert entry.run() == code
+    err = capsys.readouterr().err
+    assert err.startswith("fsmdp: ")
+    assert err.count("\n") == 1
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+    def fail():
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(entry, "app", fail)
+    with pytest.raises(ZeroDivisionError):
+        entry.run()
+
+
+def test_a_second_interrupt_does_not_wait():
+    code = (
+        "import os, signal\n"
+        "from fsmdp.cli import entry, start\n"
+        "def interrupt_twice():\n"
+        "    for _ in range(2):\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        except KeyboardInterrupt:\n"
+        "            pass\n"
+        "entry.app = interrupt_twice\n"
+        "start.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"fsmdp: interrupted\n")
+
+
+def test_an_interrupt_where_nothing_can_be_raised_ends_the_command():
+    code = (
+        "import os, signal\n"
+        "from fsmdp.cli import entry, start\n"
+        "class Late:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "def hang():\n"
+        "    Late()\n"
+        "    signal.pause()\n"
+        "entry.app = hang\n"
+        "start.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"fsmdp: interrupted\n")
 
 
 def test_numbers_that_json_lacks_are_null(capsys):

@@ -22,9 +22,7 @@ def run(*arguments):
 
 def run_main(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["fsmdp", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    return stopped.value.code
+    return cli.run()
 
 
 def test_learn_prints_one_object_for_machines():
@@ -134,18 +132,21 @@ def swept(tmp_path_factory):
 
 def test_compare_ends_with_a_table_failures_and_the_way_to_a_report(swept):
     done, folder = swept
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 1, done.output
     assert "V* = " in done.output
     assert "V* at most" in done.output
     assert "[bold]best" in done.output
     assert "failed: [bold]best on sysadmin-ring-14" in done.output
     assert f"fsmdp report {folder / 'runs'}" in done.output
+    assert done.stderr.splitlines()[-1].startswith("fsmdp: 2 of 8 runs failed; the same command")
 
 
 def test_compare_prints_one_object_for_machines(swept):
     _, folder = swept
     done = run("compare", str(folder / "rings.toml"), "--output", str(folder / "runs"), "--json")
-    found = json.loads(done.output)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("fsmdp: 2 of 8 runs failed; ")
+    found = json.loads(done.stdout)
     assert found["runs"] == 8
     assert len(found["failed"]) == 2
     assert {row["done"] for row in found["rows"]} == {0, 2}

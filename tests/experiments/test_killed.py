@@ -1,12 +1,16 @@
-"""`fsmdp compare` as a process that is killed, interrupted, or started twice."""
+"""`fsmdp compare` as a process that is killed, interrupted, started twice, or out of space."""
 
+import contextlib
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 from tests.experiments.sweeps import assert_readable, episodes_of
 
@@ -16,9 +20,9 @@ from fsmdp.experiments.store import CHECKPOINT, RUNS, read_results
 
 TEXT = """
 name = "ring"
-episodes = 400
+episodes = 60
 seeds = 2
-checkpoint_every = 10
+checkpoint_every = 5
 [[models]]
 model = "sysadmin:ring:3:horizon=4"
 [[learners]]
@@ -27,7 +31,15 @@ learner = "psrl"
 learner = "ucrl"
 replan = "episode"
 """
-PATIENCE = 120.0
+ROOT = Path(__file__).parents[2]
+HALTING = ("-c", "from tests.experiments.halting import main; main()")
+DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
+POINTS = [
+    *(f"{when} {CHECKPOINT} {often}" for when in ("before", "after") for often in (1, 2, 7)),
+    *(f"{when} run.json {often}" for when in ("before", "after") for often in (1, 3)),
+    *("before episodes.parquet 1", "after timings.parquet 2"),
+    *("before models.json 1", "after specification.json 1", "before provenance.json 1"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,82 +52,151 @@ def sweep(tmp_path_factory):
     return path, episodes_of(folder / "whole")
 
 
-def start(path, folder, *more):
+def start(path, folder, *more, program=("-m", "fsmdp"), **options):
     """`fsmdp compare` in a process group of its own."""
-    command = [sys.executable, "-m", "fsmdp", "compare", str(path), "--output", str(folder), *more]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    command = [sys.executable, *program, "compare", str(path), "--output", str(folder), *more]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, start_new_session=True, **options)
 
 
-def checkpoints(folder):
-    return {path: path.stat().st_mtime_ns for path in folder.glob(f"{RUNS}/*/{CHECKPOINT}")}
+@contextlib.contextmanager
+def halted(path, folder, point, marker):
+    """A sweep, and the process of it that has halted at a point; the sweep cannot end before."""
+    environment = os.environ | {"HALT": point, "HALTED": str(marker)}
+    process = start(path, folder, program=HALTING, env=environment, cwd=ROOT)
+    try:
+        wait_until(lambda: (marker.is_file() and marker.read_text()) or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        yield process, int(marker.read_text())
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=DEADLINE)
+        marker.unlink(missing_ok=True)
 
 
-def wait_for(condition, process):
-    """Until something holds, or the process has ended."""
+def wait_until(condition):
     began = time.monotonic()
-    while not condition() and process.poll() is None:
-        assert time.monotonic() - began < PATIENCE
+    while not condition():
+        assert time.monotonic() - began < DEADLINE
         time.sleep(0.01)
 
 
-def kill_at_random_moments(path, folder, kills, seed=0):
-    """How many kills came in the middle of runs; in turn soon after the start and while writing."""
-    draw = random.Random(seed)
-    hits = 0
-    for number in range(kills):
-        process = start(path, folder)
-        if number % 4 == 3:
-            time.sleep(draw.uniform(0.0, 2.0))
-        else:
-            before = checkpoints(folder) if folder.is_dir() else {}
-            wait_for(lambda before=before: checkpoints(folder) != before, process)
-            time.sleep(draw.uniform(0.0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=PATIENCE)
-        if folder.is_dir():
-            assert_readable(folder)
-            hits += bool(checkpoints(folder))
-    return hits
+def checkpoints(folder):
+    return sorted(folder.glob(f"{RUNS}/*/{CHECKPOINT}"))
+
+
+def parts(folder):
+    return [path for path in folder.rglob(".*.part") if path.is_file()]
 
 
 def finish(path, folder):
     process = start(path, folder, "--json")
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     return out
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_sweep_that_was_killed_ends_with_the_same_bytes(kills, sweep, tmp_path):
     path, whole = sweep
-    folder = tmp_path / "runs"
-    hits = kill_at_random_moments(path, folder, kills)
-    assert hits > 0
+    folder, draw = tmp_path / "runs", random.Random(kills)
+    # The first two always: one leaves a checkpoint, the other what is written aside for the next.
+    points = [f"after {CHECKPOINT} 1", f"before {CHECKPOINT} 1"]
+    points += [draw.choice(POINTS[:6]) for _ in range(kills - 2)]
+    for point in points:
+        with halted(path, folder, point, tmp_path / "halted") as (process, _):
+            process.kill()
+            process.communicate(timeout=DEADLINE)  # ends when the workers have ended too
+            assert_readable(folder)
+            assert checkpoints(folder)
+            assert not point.startswith("before") or parts(folder)
     finish(path, folder)
     assert episodes_of(folder) == whole
     assert not checkpoints(folder)
-    assert not [left for left in folder.rglob(".*.part") if left.is_file()]
+    assert not parts(folder)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        *("before models.json 1", "before run.json 1", "after episodes.parquet 1"),
+        *(pytest.param(point, marks=pytest.mark.slow) for point in POINTS),
+    ],
+)
+def test_a_sweep_can_be_killed_at_any_point(point, sweep, tmp_path):
+    path, whole = sweep
+    folder = tmp_path / "runs"
+    with halted(path, folder, point, tmp_path / "halted") as (process, _):
+        process.kill()
+        process.communicate(timeout=DEADLINE)
+        assert_readable(folder)
+    finish(path, folder)
+    assert episodes_of(folder) == whole
+    assert not parts(folder)
+
+
+def test_the_workers_of_a_killed_process_end_by_themselves(sweep, tmp_path):
+    with halted(sweep[0], tmp_path / "runs", f"after {CHECKPOINT} 1", tmp_path / "halted") as found:
+        process, worker = found
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert worker in [child.pid for child in children]
+        process.kill()
+        process.communicate(timeout=DEADLINE)  # which ends when the last one lets go of the pipes
+        wait_until(lambda: not any(map(is_alive, children)))
+
+
+def is_alive(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def test_a_second_process_stops_and_an_interrupted_first_can_go_on(sweep, tmp_path):
     path, whole = sweep
     folder = tmp_path / "runs"
-    first = start(path, folder)
-    wait_for(lambda: checkpoints(folder), first)
-    os.killpg(first.pid, signal.SIGSTOP)  # it must not end before the second has looked
-    second = start(path, folder)
-    _, err = second.communicate(timeout=PATIENCE)
-    os.killpg(first.pid, signal.SIGCONT)
-    assert second.returncode == 2
-    assert f"in use by process {first.pid} on" in err
-    assert "fsmdp compare" in err
-    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
-    out, err = first.communicate(timeout=PATIENCE)
-    assert first.returncode == 130, (out, err)
-    assert "the same command goes on from there" in err
-    assert "Traceback" not in err
+    with halted(path, folder, f"after {CHECKPOINT} 1", tmp_path / "halted") as (first, _):
+        second = start(path, folder)
+        _, err = second.communicate(timeout=DEADLINE)
+        assert second.returncode == 2
+        assert f"in use by process {first.pid} on" in err
+        assert f"compare {path}" in err
+        os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+        out, err = first.communicate(timeout=DEADLINE)
+        assert first.returncode == 130, (out, err)
+        assert err.startswith("fsmdp: interrupted; what was done is in")
+        assert err.endswith("the same command goes on from there.\n")
+        assert (out, err.count("\n")) == ("", 1)
     assert len(read_results(folder).missing) > 0
     finish(path, folder)
     assert episodes_of(folder) == whole
+
+
+def test_a_full_disk_costs_no_more_than_the_episodes_since_the_last_checkpoint(tmp_path):
+    """A limit on the size of files stands for the disk: checkpoints grow, and then fail."""
+    longer, folder = tmp_path / "longer.toml", tmp_path / "runs"
+    longer.write_text(TEXT.replace("episodes = 60", "episodes = 400"))
+    compare(read_specification(longer)[0], tmp_path / "whole")
+    size = 30_000  # more than the first checkpoints have, less than the last
+    limit = start(
+        longer,
+        folder,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )
+    out, err = limit.communicate(timeout=DEADLINE)
+    assert limit.returncode == 1, (out, err)
+    assert "File too large" in out
+    assert err == (
+        "fsmdp: 4 of 4 runs failed; the same command tries them again, from their last "
+        "checkpoints.\n"
+    )
+    assert len(checkpoints(folder)) == 4
+    assert not parts(folder)
+    # A run that began anew would write all of its checkpoints, and halt.
+    point = f"before {CHECKPOINT} {400 // 5}"
+    halting = os.environ | {"HALT": point, "HALTED": str(tmp_path / "halted")}
+    again = start(longer, folder, program=HALTING, env=halting, cwd=ROOT)
+    _, err = again.communicate(timeout=DEADLINE)
+    assert (again.returncode, err) == (0, "")
+    assert not (tmp_path / "halted").exists()
+    assert episodes_of(folder) == episodes_of(tmp_path / "whole")

@@ -1,23 +1,29 @@
 """Sweeps: what is kept, what a second call does, and what is refused."""
 
+import functools
 import json
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
-import psutil
+import numpy as np
 import pytest
-from tests.experiments.sweeps import episodes_of, ring
+from tests.experiments.dying import MARKER, Deadly
+from tests.experiments.sweeps import RING, episodes_of, ring
 
 import fsmdp
 from fsmdp.errors import ExperimentError, ModelError
 from fsmdp.experiments import runner, work
+from fsmdp.experiments.board import Place
 from fsmdp.experiments.executors.choose import choose_executor
 from fsmdp.experiments.executors.cluster import ClusterExecutor
 from fsmdp.experiments.lock import is_held_as, locked
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.single import learn_once
 from fsmdp.experiments.store import (
+    CHECKPOINT,
     EPISODE_COLUMNS,
     TIMING_COLUMNS,
     RunStatus,
@@ -26,7 +32,10 @@ from fsmdp.experiments.store import (
     write_json,
 )
 from fsmdp.experiments.summary import Interval, summarise
+from fsmdp.foundation import arrays
 from fsmdp.foundation.digests import seal
+
+DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
 
 
 class Here:
@@ -230,33 +239,39 @@ def test_one_worker_gives_the_numbers_of_two(whole, tmp_path):
 
 
 def test_a_killed_local_worker_is_replaced(whole, tmp_path):
-    killed = []
-
-    def kill_one(done):
-        running = any(0 < one.episodes < 2000 for one in done)
-        if running and not killed:
-            workers = [
-                child
-                for child in psutil.Process().children(recursive=True)
-                if "loky" in " ".join(child.cmdline())
-                and "resource_tracker" not in str(child.cmdline())
-            ]
-            workers[0].send_signal(signal.SIGKILL)
-            killed.append(workers[0].pid)
-
-    asked = ring(episodes=2000, learners=[{"learner": "psrl"}])
-    compare(asked, tmp_path / "killed", progress=kill_one)
-    assert killed
-    compare(asked, tmp_path / "alone", Here())
-    assert episodes_of(tmp_path / "killed") == episodes_of(tmp_path / "alone")
+    with choose_executor("local", 2) as engine:
+        compare(ring(), tmp_path, Deadly(engine))
+    assert (tmp_path / MARKER).exists()
+    assert episodes_of(tmp_path) == episodes_of(whole[1])
 
 
-def test_progress_counts_episodes_up_to_all_of_them(tmp_path):
-    seen = []
-    asked = ring(episodes=1500, learners=[{"learner": "psrl"}])
-    results = compare(asked, tmp_path, progress=lambda done: seen.append(list(done)))
-    assert [one.episodes for one in seen[-1]] == [1500, 1500]
-    assert any(0 < one.episodes < 1500 for done in seen for one in done)
+def test_progress_counts_episodes_up_to_all_of_them(tmp_path, monkeypatch):
+    class Children(Here):
+        children = True
+
+    seen, looked = [], threading.Event()
+    usual = Place.reporter
+
+    def wait_for_a_look(place):
+        report = usual(place)
+
+        def report_and_wait(returns):
+            report(returns)
+            if len(returns) == 10:
+                looked.clear()
+                assert looked.wait(DEADLINE)
+
+        return report_and_wait
+
+    def progress(done):
+        seen.append(list(done))
+        looked.set()
+
+    monkeypatch.setattr(Place, "reporter", wait_for_a_look)
+    asked = ring(learners=[{"learner": "psrl"}])
+    results = compare(asked, tmp_path, Children(), progress=progress)
+    assert [one.episodes for one in seen[-1]] == [60, 60]
+    assert any(0 < one.episodes < 60 for done in seen for one in done)
     totals = [sum(one.episodes for one in done) for done in seen]
     assert totals == sorted(totals)
     returns = [run.episodes["return"].sum() for run in results.runs]
@@ -380,15 +395,67 @@ def test_metadata_of_a_run_says_how_it_was_made(whole):
     assert facts["heuristic"] is False
 
 
-def _pid_after_a_while(_):
-    time.sleep(0.5)
+def _meet(folder, how_many):
+    """This process's number, once so many processes are here."""
+    (folder / str(os.getpid())).touch()
+    began = time.monotonic()
+    while len(list(folder.iterdir())) < how_many:
+        assert time.monotonic() - began < DEADLINE
+        time.sleep(0.01)
     return os.getpid()
 
 
-def test_a_pool_grows_from_one_task_to_as_many_workers_as_were_asked_for():
+def test_a_pool_grows_from_one_task_to_as_many_workers_as_were_asked_for(tmp_path):
+    for name in ("alone", "together"):
+        (tmp_path / name).mkdir()
     with choose_executor("local", 2) as engine:
-        assert len(list(engine.run(_pid_after_a_while, [0]))) == 1
-        assert len({pid for _, pid in engine.run(_pid_after_a_while, [0, 1, 2, 3])}) == 2
+        alone = functools.partial(_meet, tmp_path / "alone")
+        assert len(list(engine.run(alone, [1]))) == 1
+        together = functools.partial(_meet, tmp_path / "together")
+        assert len({pid for _, pid in engine.run(together, [2, 2, 2, 2])}) == 2
+
+
+def _blocked_signals(_):
+    return signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_workers_leave_interrupts_to_their_parent_which_hears_them():
+    before = _blocked_signals(None)
+    with choose_executor("local", 2) as engine:
+        blocked = [found for _, found in engine.run(_blocked_signals, [0, 1])]
+    assert [signal.SIGINT in found for found in blocked] == [True, True]
+    assert _blocked_signals(None) == before
+    assert signal.SIGINT not in before
+
+
+@pytest.mark.parametrize("learner", ["psrl", "ucrl"])
+def test_a_failed_run_keeps_its_checkpoint_and_goes_on_from_it(
+    learner, whole, tmp_path, monkeypatch
+):
+    asked = ring(seeds=1, learners=[dict(one) for one in RING["learners"] if learner in str(one)])
+    run = asked.runs[0].id
+    written = []
+
+    def fill_up(path, content):
+        if Path(path).name == CHECKPOINT:
+            if len(written) == 3:
+                raise ModelError("cannot write: No space left on device.")
+            written.append(path)
+        return usual(path, content)
+
+    usual = arrays.write_file
+    monkeypatch.setattr(arrays, "write_file", fill_up)
+    results = compare(asked, tmp_path, Here())
+    assert results.runs[0].message == "cannot write: No space left on device."
+    assert Store(tmp_path).status(run) is RunStatus.FAILED
+    with np.load(Store(tmp_path).checkpoint(run)) as kept:
+        assert int(kept["done"]) == 30
+    written.clear()
+    monkeypatch.setattr(arrays, "write_file", lambda *file: written.append(file) or usual(*file))
+    compare(asked, tmp_path, Here())
+    assert len(written) == 3  # episodes 40, 50 and 60
+    assert episodes_of(tmp_path)[run] == episodes_of(whole[1])[run]
+    assert not Store(tmp_path).checkpoint(run).exists()
 
 
 def test_only_what_writing_our_own_files_left_is_removed(tmp_path):

@@ -1,5 +1,5 @@
 """The command line: one file a command."""
 
-from fsmdp.cli.entry import main
+from fsmdp.cli.start import main
 
 __all__ = ["main"]

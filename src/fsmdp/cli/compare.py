@@ -44,7 +44,10 @@ def compare_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run every learner on every model with every seed; a second call does what is missing."""
+    """Run every learner on every model with every seed; a second call does what is missing.
+
+    The exit code is 1 if runs failed: the last line says how many.
+    """
     from fsmdp.experiments.reading import read_specification
     from fsmdp.experiments.runner import compare, default_folder
     from fsmdp.experiments.summary import summarise
@@ -77,6 +80,14 @@ def compare_command(
         print_json(_facts(results, rows, str(folder), seconds))
     else:
         _show_rows(results, rows, str(folder), seconds)
+    failed = sum(run.message is not None for run in results.runs)
+    if failed:
+        print(
+            f"fsmdp: {failed} of {len(results.runs)} runs failed; the same command tries them "
+            "again, from their last checkpoints.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
 
 
 def _facts(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> dict[str, Any]:

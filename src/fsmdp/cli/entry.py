@@ -1,9 +1,11 @@
-"""The entry point: all commands, and how they end."""
+"""All commands, and how they end."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
+from contextlib import suppress
 
 from fsmdp.cli import compare, demo, inspect, learn, plan, report, reproduce, simulate
 from fsmdp.cli.app import app
@@ -11,23 +13,81 @@ from fsmdp.cli.app import app
 COMMANDS = (demo, inspect, plan, simulate, learn, compare, report, reproduce)
 """Modules whose import registers a command, in the order of the help."""
 
+SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–": "-", "—": "-", "•": "*"}
+"""Characters that commands print, for terminals and files that have ASCII only."""
 
-def main() -> None:
-    """Run the command line; a user's mistake is one message, never a traceback."""
+
+def run() -> int:
+    """Run the command line and give its exit code; what a user can mend is one line."""
     from fsmdp.errors import FsmdpError, SizeError
 
+    print_anything()
     try:
-        app()
+        code = _run_app()
+        _flush()
+        return code
     except FsmdpError as error:
-        print(f"fsmdp: {error}", file=sys.stderr)
-        sys.exit(3 if isinstance(error, SizeError) else 2)
-    except KeyboardInterrupt:
-        print("fsmdp: interrupted", file=sys.stderr)
-        sys.exit(130)
+        return _fail(str(error), 3 if isinstance(error, SizeError) else 2)
     except BrokenPipeError:
         # Who read our output has seen enough; nothing more can be said to them.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _forget_output()
+        return 0
     except OSError as error:
-        print(f"fsmdp: {error.strerror or error}", file=sys.stderr)
-        sys.exit(2)
+        _forget_output()
+        return _fail(error.strerror or str(error), 2)
+    except MemoryError:
+        return _fail("there is not enough memory for this; try it with less, or elsewhere.", 3)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of polars, and no Exception
+            raise
+        reason = " ".join(str(error).split())
+        return _fail(f"polars cannot read a file, which may be damaged: {reason}", 2)
+
+
+def _run_app() -> int:
+    try:
+        app()
+    except SystemExit as end:
+        # Typer ends with codes of its own when nobody reads, and when it is interrupted.
+        before = end.__context__
+        if isinstance(before, BrokenPipeError):
+            raise before from None
+        if before is not None and isinstance(before.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    with suppress(OSError):
+        print(f"fsmdp: {message}", file=sys.stderr, flush=True)
+    return code
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _forget_output() -> None:
+    """Let nothing that could not be written be tried again when Python ends."""
+    with suppress(OSError, AttributeError):  # a stream without a file, or none at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_anything() -> None:
+    """Characters that a stream cannot show are spelt out; bytes of file names stay as they are."""
+    codecs.register_error("fsmdp", _spell)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="fsmdp")
+
+
+def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    if 0xDC80 <= ord(character) <= 0xDCFF:
+        return bytes([ord(character) - 0xDC00]), error.start + 1
+    return SPELLED.get(character, ascii(character)[1:-1]), error.start + 1

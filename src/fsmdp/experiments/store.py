@@ -6,7 +6,7 @@ RUNS/models.json           what is known of each model: exact value, certified b
 RUNS/provenance.json       what made the results, with which command
 RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is done if it exists
 RUNS/runs/ID/episodes.parquet, timings.parquet
-RUNS/runs/ID/checkpoint.npz    while the run is under way
+RUNS/runs/ID/checkpoint.npz    while the run is under way, or after it failed
 
 JSON files hold a digest of themselves; `run.json` holds those of its run's frames too.
 """
@@ -26,7 +26,7 @@ from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import Specification
 from fsmdp.foundation.checks import clip, is_number, show, show_names
 from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
-from fsmdp.foundation.disk import PART, make_folder, read_file, write_file
+from fsmdp.foundation.disk import make_folder, read_file, remove_leftovers, write_file
 
 if TYPE_CHECKING:
     import polars
@@ -214,8 +214,7 @@ class Store:
         folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
         for folder in folders:
             for name in WRITTEN:
-                for left in folder.glob(f".{name}.*-*{PART}"):
-                    left.unlink(missing_ok=True)
+                remove_leftovers(folder / name)
 
     def write_specification(self, specification: Specification, text: str | None) -> None:
         """The specification with its defaults, and as the user wrote it."""
@@ -232,7 +231,10 @@ class Store:
         write_json(self.folder / PROVENANCE, dict(provenance))
 
     def write_run(self, run_id: str, files: RunFiles) -> None:
-        """A run's files; `run.json` last, since it says that the others are there."""
+        """A run's files; `run.json` last, since it says that the others are there.
+
+        A failed run keeps its checkpoint, to go on from there once the cause is mended.
+        """
         folder = self.run_folder(run_id)
         if files.episodes is not None:
             write_file(folder / EPISODES, files.episodes)
@@ -241,7 +243,8 @@ class Store:
         frames = {EPISODES: files.episodes, TIMINGS: files.timings}
         digests = {name: digest_bytes(one) for name, one in frames.items() if one is not None}
         write_json(folder / RUN, files.facts | {DIGESTS: digests})
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        if files.episodes is not None:
+            (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def read_specification(self) -> Specification | None:
         """The specification with its defaults; None in a folder that has none."""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip, show
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
 
 PART = ".part"
 """How the names of files end that are being written."""
@@ -19,13 +27,16 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file that appears whole or not at all; a ModelError if it cannot be written.
 
     It is written aside, forced to the disk and then put in its place, so a process that is killed
-    at any moment leaves the old file or the new one.
+    at any moment leaves the old file or the new one, and at worst what it wrote aside, which the
+    next process that writes the same file removes.
     """
     target = _as_path(path, "write")
     part = None
     try:
+        _remove_leftovers_once(target.absolute())
         part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}{PART}")
         with part.open("wb") as file:
+            _hold(file)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -36,6 +47,16 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
         if part is not None:
             with suppress(OSError, ValueError):
                 part.unlink()
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes wrote aside for a file; what is being written stays."""
+    target = Path(path)
+    ours = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+{re.escape(PART)}")
+    with suppress(OSError):
+        for other in target.absolute().parent.iterdir():
+            if ours.fullmatch(other.name) and other.is_file() and not _is_held(other):
+                other.unlink(missing_ok=True)
 
 
 def read_file(path: str | os.PathLike[str], largest: int) -> bytes:
@@ -77,6 +98,29 @@ def check_path(path: object) -> Path:
     if not os.access(folder, os.W_OK):
         raise ModelError(f"cannot write {shown}: no permission in its folder; use another one.")
     return target
+
+
+@lru_cache(1024)
+def _remove_leftovers_once(target: Path) -> None:
+    remove_leftovers(target)
+
+
+def _hold(file: BinaryIO) -> None:
+    """Hold a file until it is closed, which a killed process cannot fail to do."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(path: Path) -> bool:
+    if fcntl is None:  # pragma: no cover - Windows
+        return False
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def _as_path(path: object, doing: str) -> Path:

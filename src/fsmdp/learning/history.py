@@ -91,10 +91,10 @@ class History:
         truth lies in the confidence sets. NaN for learners that are not optimistic, such as
         posterior sampling.
         """
+        allowance = self.martingale_allowance(delta)
         if not self.optimistic:
             return np.full(len(self), np.nan)
-        gaps = np.cumsum(self.optimistic_values - self.returns)
-        return np.asarray(gaps + self.martingale_allowance(delta))
+        return np.asarray(np.cumsum(self.optimistic_values - self.returns) + allowance)
 
     def regret(self, start_value: float) -> Floats:
         """Regret after each episode when V*, the best expected return, is known.

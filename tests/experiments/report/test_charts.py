@@ -61,17 +61,16 @@ def test_a_regret_curve_is_the_mean_over_seeds_with_its_t_interval():
 def test_one_seed_has_no_band_and_the_caption_says_so():
     trials, facts = charted(fabricate(seeds=1))
     chart = regret_chart(trials, facts)
-    assert all(line.half_width is None for line in chart.lines)
+    assert {line.half_width for line in chart.lines} == {None}
     assert chart.caption.endswith("One seed.")
 
 
 def test_long_curves_are_thinned_and_keep_their_ends():
     trials, facts = charted(fabricate(episodes=5000, seeds=2))
     for chart in model_charts(trials, facts):
-        for line in chart.lines:
-            assert len(line.x) <= 250
-            if line.role is Role.MEASURED:
-                assert (line.x[0], line.x[-1]) == (1, 5000)
+        assert max(len(line.x) for line in chart.lines) <= 250
+        measured = [line for line in chart.lines if line.role is Role.MEASURED]
+        assert {(line.x[0], line.x[-1]) for line in measured} == {(1, 5000)}
 
 
 def test_without_the_best_value_bounds_are_shown_and_called_bounds():
@@ -134,8 +133,8 @@ def test_effort_adds_up():
 def test_heuristic_learners_are_marked_in_every_chart():
     trials, facts = charted(fabricate())
     for chart in model_charts(trials, facts):
-        for line in lines_of(chart, "ucrl-tight"):
-            assert line.label == "UCRL tight (heuristic)"
+        labels = {line.label for line in lines_of(chart, "ucrl-tight")}
+        assert labels == {"UCRL tight (heuristic)"}, chart.name
 
 
 def test_final_figures_are_those_of_the_runs():

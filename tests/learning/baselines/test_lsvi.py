@@ -66,6 +66,7 @@ def test_values_are_optimistic_under_the_full_bonus():
     learner = fsmdp.LSVIUCB(structure_of(model), one_hot(4, 2))
     plans = record_plans(learner)
     fsmdp.learn(model, learner, episodes=100)
+    assert plans
     for planned in plans:
         assert (planned_values(learner, planned) >= exact.values[:-1] - 1e-9).all()
 

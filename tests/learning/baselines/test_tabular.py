@@ -32,6 +32,7 @@ def test_values_are_optimistic_at_every_state_and_step(name, known):
     learner = EVERY[name](structure_of(model), known_rewards=model.rewards if known else None)
     plans = record_plans(learner)
     history = fsmdp.learn(model, learner, episodes=300, seed=1)
+    assert plans
     for planned in plans:
         assert (planned_values(learner, planned) >= exact.values[:-1] - 1e-9).all()
     assert np.abs(history.slacks).max() < 1e-6

@@ -87,6 +87,7 @@ def test_products_are_optimistic_when_variables_are_independent(known):
     )
     plans = record_plans(learner)
     fsmdp.learn(model, learner, episodes=150, seed=1)
+    assert plans
     for planned in plans:
         assert (planned_values(learner, planned) >= exact.values[:-1] - 1e-9).all()
 

@@ -12,6 +12,7 @@ from typing import Any
 from joblib.externals.loky import ProcessPoolExecutor
 
 from fsmdp.errors import ExperimentError
+from fsmdp.experiments.executors.children import Lifeline, deaf_to_interrupts, end_with
 from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
 from fsmdp.experiments.executors.threads import ONE_THREAD
 
@@ -26,6 +27,7 @@ class LocalExecutor:
         self.workers = workers
         self._pool: Any = None
         self._size = 0
+        self._lifeline: Lifeline | None = None
 
     def run(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
@@ -58,9 +60,16 @@ class LocalExecutor:
         wanted = min(self.workers, len(tasks))  # idle processes would only take memory
         if self._size < wanted:
             self._stop()
-            self._pool = ProcessPoolExecutor(max_workers=wanted, env=ONE_THREAD)
+            self._lifeline = Lifeline()
+            self._pool = ProcessPoolExecutor(
+                max_workers=wanted,
+                env=ONE_THREAD,
+                initializer=end_with,
+                initargs=(self._lifeline.child_end,),
+            )
             self._size = wanted
-        position_of = {self._pool.submit(function, task): at for at, task in tasks.items()}
+        with deaf_to_interrupts():  # the first task starts the processes
+            position_of = {self._pool.submit(function, task): at for at, task in tasks.items()}
         for future in as_completed(position_of):
             yield position_of[future], future.result()
 
@@ -69,6 +78,9 @@ class LocalExecutor:
             with _quiet_manager():
                 self._pool.shutdown(wait=True, kill_workers=True)
             self._pool, self._size = None, 0
+        if self._lifeline is not None:
+            self._lifeline.cut()
+            self._lifeline = None
 
     def __enter__(self) -> LocalExecutor:
         return self
