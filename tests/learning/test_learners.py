@@ -275,10 +275,10 @@ def test_files_that_hold_no_statistics_are_refused(tmp_path):
         ({"reward_sums": arrays["visits"]}, "reward_sums: expected sums"),
         ({"episodes": arrays["visits"]}, "episodes: expected counts"),
     ):
-        np.savez(path, **(arrays | changed))
+        write_arrays(path, arrays | changed)
         with pytest.raises(ModelError, match=message):
             Statistics.load(path)
-    np.savez(path, visits=arrays["visits"])
+    write_arrays(path, {"visits": arrays["visits"]})
     with pytest.raises(ModelError, match=r"a part is missing or wrong \('outcomes'\)"):
         Statistics.load(path)
     with pytest.raises(ModelError, match="No such file"):
