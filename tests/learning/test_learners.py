@@ -8,6 +8,7 @@ from tests.learning.learning_models import coins, planned_values, record_plans, 
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.foundation.arrays import write_arrays
 from fsmdp.learning.confidence import CONFIDENCE
 from fsmdp.learning.statistics import Statistics
 from fsmdp.planning.stagewise import StagewiseProgram
