@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fsmdp
-from fsmdp.simulation.reference import simulate_plainly
+from _plain_simulation import simulate_plainly
 
 HORIZON = 40
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from planning_problems import problems
 
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.oracle import excesses, function_values, hyperplanes, local_values, separate
+from fsmdp.planning.inequalities import Cuts, function_values, inequalities, local_values
+from fsmdp.planning.oracle import excesses, separate
 
 ROUNDING = 1e-9
 seeds = st.integers(0, 999)
@@ -95,7 +96,9 @@ def test_hyperplanes_of_all_pairs_are_the_inequalities_written_out(problem, seed
     np.testing.assert_allclose(low, numbers.low.reshape(low.shape), atol=1e-12)
     np.testing.assert_allclose(rewards, numbers.rewards.ravel(), atol=1e-12)
     for row in range(len(weights)):
-        normals, sides = hyperplanes(network, problem.intervals, weights, row, states, actions)
+        cuts = Cuts(np.full(len(states), row), states, actions)
+        rows, sides = inequalities(network, problem.intervals, weights, cuts)
+        normals = rows.toarray()
         np.testing.assert_allclose(
             sides - normals @ weights.ravel(), numbers.excess(weights, row).ravel(), atol=ROUNDING
         )

@@ -1,7 +1,7 @@
 """Plans as a user meets them."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,9 +13,10 @@ from fsmdp.planning.auto import METHODS
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.planners import Joint, Stagewise
+from fsmdp.planning.joint import Joint, solve_joint
+from fsmdp.planning.options import Seconds, Tolerance
 from fsmdp.planning.problem import problem_of_model
+from fsmdp.planning.stagewise import Stagewise
 
 OPTIONS = {"ellipsoid": {"epsilon": 0.05}}
 
@@ -224,7 +225,7 @@ def test_a_distribution_of_states_may_weigh_the_bound():
 
 
 MISTAKES = {
-    "unknown method": ({"method": "magic"}, ModelError, "expected one of auto, stagewise, joint"),
+    "unknown method": ({"method": "magic"}, ModelError, "one of auto, stagewise, joint"),
     "unknown option": ({"speed": 3}, ModelError, "has no option 'speed'; expected"),
     "unknown weights": ({"weights": "equal"}, ModelError, "expected 'initial', 'uniform'"),
     "weights of wrong length": (
@@ -254,7 +255,7 @@ MISTAKES = {
     "no rounds": ({"method": "cutting-planes", "max_rounds": 0}, ModelError, "max_rounds"),
     "norm of nothing": ({"method": "joint", "w_norm": float("nan")}, ModelError, "w_norm"),
     "order of no kind": ({"elimination_order": 3}, ModelError, "elimination_order"),
-    "method of no kind": ({"method": []}, ModelError, "expected one of auto"),
+    "method of no kind": ({"method": []}, ModelError, "one of auto"),
 }
 
 
@@ -385,3 +386,45 @@ def test_the_gap_reads_as_a_sentence():
     gap = fsmdp.certified_gap(model, fsmdp.plan(model), 500)
     assert "no policy more than 9.42169; with probability at least 99 % the policy" in repr(gap)
     assert gap.gap == pytest.approx(gap.upper_bound - gap.runs.mean)
+
+
+def test_planners_are_used_by_themselves_or_handed_to_plan():
+    model = domains.sysadmin(4)
+    basis = fsmdp.Basis.pairs(model)
+    planner = fsmdp.Stagewise(solver="simplex")
+    alone = planner.plan(model, basis)
+    for other in (
+        fsmdp.plan(model, basis, method=planner),
+        fsmdp.plan(model, basis, method="stagewise", solver="simplex"),
+    ):
+        np.testing.assert_array_equal(alone.weights, other.weights)
+        assert alone.upper_bound == other.upper_bound
+    with pytest.raises(ModelError, match="has its options already"):
+        fsmdp.plan(model, basis, method=planner, solver="interior")
+
+
+def test_a_plan_is_a_policy_and_a_bound():
+    model = domains.sysadmin(4)
+    plan = fsmdp.plan(model)
+    for state in ((1, 1, 1, 1), (0, 1, 0, 1)):
+        assert plan.policy.action(state, 2) == plan.action(state, 2)
+        np.testing.assert_array_equal(plan.policy.q_values(state, 2), plan.q_values(state, 2))
+        assert plan.value(state, 2) <= plan.bound.value(state, 2)
+    assert plan.bound.upper_bound == plan.upper_bound == plan.bound.certificate.upper_bound
+
+
+def test_a_planner_of_ones_own_needs_a_method_and_options_with_types():
+    @dataclass(frozen=True, slots=True)
+    class Cautious(fsmdp.Planner):
+        share: Tolerance = 0.5
+        time_limit: Seconds = None
+
+        def solve(self, problem, clock):
+            return Stagewise().solve(problem, clock)
+
+    model = domains.sysadmin(3)
+    assert fsmdp.plan(model, method=Cautious()).upper_bound <= 10 + 1e-9
+    with pytest.raises(ModelError, match="share: expected more than 0, found -1"):
+        Cautious(share=-1)
+    with pytest.raises(ModelError, match="time_limit: expected at least 0"):
+        Cautious(time_limit=-1)

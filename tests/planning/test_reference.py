@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks._plain_planning import plan_stages_plainly, plan_stationary_plainly
 
 import fsmdp
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.reference import plan_stages_plainly, plan_stationary_plainly
 
 
 @pytest.mark.parametrize("topology", ["ring", "star"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks._plain_simulation import simulate_plainly
 from scipy import stats
 from tests.oracle import next_state_probabilities
 
@@ -9,7 +10,6 @@ import fsmdp
 from fsmdp import ModelError, PolicyError, domains, evaluate_exactly, rollout, solve_exactly
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import given_action
-from fsmdp.simulation.reference import simulate_plainly
 from fsmdp.simulation.simulate import new_record, simulate
 
 SIGNIFICANCE = 1e-3

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
+from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 

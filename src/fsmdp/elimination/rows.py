@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination.flat import FlatSchedule, Integers, flatten
+from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 

@@ -19,8 +19,8 @@ from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planners import Stagewise
 from fsmdp.planning.problem import Problem
+from fsmdp.planning.stagewise import Stagewise
 
 EVERY_EPISODE = 0.0
 NEVER = 2.0**62  # visits that no cell will have

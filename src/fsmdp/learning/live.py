@@ -14,10 +14,10 @@ from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.greedy import q_entries_of
 from fsmdp.planning.highs import SIMPLEX
 from fsmdp.planning.intervals import PESSIMISTIC, Intervals
 from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.plan import q_entries_of
 from fsmdp.planning.stagewise import StagewiseProgram
 from fsmdp.simulation.policies import GREEDILY, CompiledPolicy
 

@@ -33,6 +33,13 @@ from fsmdp.model.variables import (
 LONGEST_HORIZON = 10**6
 
 
+def sum_of_discounts(horizon: int | None, discount: float) -> float:
+    """What a reward of 1 at every step is worth."""
+    if horizon is None:
+        return 1 / (1 - discount)
+    return math.fsum(discount**step for step in range(horizon))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RewardTerm:
     """What is known of one reward term before learning: where it looks, its bounds, its noise."""
@@ -114,10 +121,8 @@ class Structure:
     @property
     def largest_return(self) -> float:
         """No policy has a larger expected return: every reward at its upper bound, every step."""
-        if self.horizon is None:
-            return sum(term.high for term in self.rewards) / (1 - self.discount)
-        steps = math.fsum(self.discount**step for step in range(self.horizon))
-        return steps * sum(term.high for term in self.rewards)
+        highest = sum(term.high for term in self.rewards)
+        return sum_of_discounts(self.horizon, self.discount) * highest
 
     @property
     def cells(self) -> int:

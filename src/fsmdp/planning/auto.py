@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
-from warnings import warn
 
-from fsmdp.errors import ModelError, TrivialBoundWarning
+from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
 from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import Weights
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.options import check_options
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.cutting_planes import CuttingPlanes
+from fsmdp.planning.ellipsoid import Ellipsoid
+from fsmdp.planning.joint import Joint
+from fsmdp.planning.options import Seconds, Tolerance
 from fsmdp.planning.plan import Effort, Plan
-from fsmdp.planning.planners import (
-    CuttingPlanes,
-    Ellipsoid,
-    Joint,
-    Stagewise,
-    plan_of_constant,
-)
-from fsmdp.planning.problem import Problem, problem_of_model, trivial_problem
+from fsmdp.planning.planner import Planner, log
+from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import LARGEST_PROGRAM
 from fsmdp.planning.solution import Status
-
-log = logging.getLogger("fsmdp")
-
-Planner = Stagewise | Joint | CuttingPlanes | Ellipsoid
+from fsmdp.planning.stagewise import Stagewise
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(Planner):
     """Policy by the fastest suitable method, bound by the joint program or its cutting planes."""
 
-    tolerance: float = 1e-6
-    time_limit: float | None = None
+    tolerance: Tolerance = 1e-6
+    time_limit: Seconds = None
 
-    def __post_init__(self) -> None:
-        check_options(self, self.__dataclass_fields__)
-
-    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
-        clock = Clock(self.time_limit) if clock is None else clock
         bounding: Planner = Joint()
         chosen = "bound: the joint program, by rows"
         if not rows_fit(problem) or seconds_by_cuts(problem) < seconds_by_rows(problem):
@@ -68,7 +55,8 @@ class Auto:
             only = policy or bound
             if only is None:
                 raise Stopped
-            return _with_choices(replace(only, status=clock.status or only.status), chosen)
+            ended = replace(only.ended, status=clock.status or only.status)
+            return _with_choices(replace(only, ended=ended), chosen)
         log.info(reason)
         return _with_choices(_joined(policy, bound), chosen, reason)
 
@@ -80,80 +68,62 @@ def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | 
         return None
 
 
-METHODS: dict[str, type[Planner] | type[Auto]] = {
+METHODS: dict[str, type[Planner]] = {
     "auto": Auto,
     "stagewise": Stagewise,
     "joint": Joint,
     "cutting-planes": CuttingPlanes,
     "ellipsoid": Ellipsoid,
 }
+"""Planners by name; a package of your own may add its own."""
+
+OF_ELIMINATION = ("limit", "elimination_order", "elimination")
 
 
 def plan(
     model: FactoredMDP,
     basis: Basis | None = None,
-    method: str = "auto",
+    method: str | Planner = "auto",
     weights: Weights = "initial",
     **options: object,
 ) -> Plan:
     """A policy for the model and a certified upper bound on what any policy can earn.
 
-    `method`: "auto", "stagewise", "joint", "cutting-planes" or "ellipsoid". `weights`: which states
-    the bound should be tight at, "initial", "uniform", or a distribution for each variable. The
-    basis is `Basis.singles(model)` unless given. Further options are those of the method
-    (`time_limit`, `tolerance`, `w_norm`, `solver`, `epsilon`) and of elimination (`limit`,
+    `method` is a planner, such as `Stagewise(solver="simplex")`, or the name of one: "auto",
+    "stagewise", "joint", "cutting-planes" or "ellipsoid". `weights`: which states the bound should
+    be tight at, "initial", "uniform", or a distribution for each variable. The basis is
+    `Basis.singles(model)` unless given. Further options are those of the method, if it is given by
+    name (`time_limit`, `tolerance`, `w_norm`, `solver`, `epsilon`), and of elimination (`limit`,
     `elimination_order`, `elimination`).
     """
-    check_model(model, "plan")
+    of_elimination: dict[str, Any] = {
+        name: options.pop(name) for name in OF_ELIMINATION if name in options
+    }
+    return _planner(method, options).plan(model, basis, weights, **of_elimination)
+
+
+def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
+    """The planner asked for, with its options."""
+    if isinstance(method, Planner):
+        if options:
+            raise ModelError(
+                f"plan: {method!r} has its options already, found {next(iter(options))!r} beside "
+                "it; give it to the planner."
+            )
+        return method
     if not isinstance(method, str) or method not in METHODS:
-        raise ModelError(f"method: expected one of {', '.join(METHODS)}, found {show(method)}.")
-    planner_type = METHODS[method]
-    of_planner = set(planner_type.__dataclass_fields__)
-    of_network = {"limit", "elimination_order", "elimination"}
-    unknown = set(options) - of_planner - of_network
-    if unknown:
         raise ModelError(
-            f"plan: method {method!r} has no option {sorted(unknown)[0]!r}; expected "
-            f"{', '.join(sorted(of_planner | of_network))}."
+            f"method: expected a planner or one of {', '.join(METHODS)}, found {show(method)}."
         )
-    planner = planner_type(**{name: options[name] for name in of_planner & set(options)})  # type: ignore[arg-type]
-    of_problem = {name: options[name] for name in of_network & set(options)}
-    clock = Clock(planner.time_limit)
-    with clock.listening():
-        return _solved(planner, model, basis, weights, of_problem, clock)
-
-
-def _solved(
-    planner: Planner | Auto,
-    model: FactoredMDP,
-    basis: Basis | None,
-    weights: Weights,
-    options: Mapping[str, Any],
-    clock: Clock,
-) -> Plan:
-    """The planner's plan, or that of the constant alone if there was no time for more."""
-    alone = trivial_problem(model)
-    try:
-        problem = problem_of_model(
-            model,
-            Basis.singles(model) if basis is None else basis,
-            weights,
-            trivial=alone.trivial,
-            clock=clock,
-            **options,
-        )
-        log.info(problem.network.elimination.why)
-        found = planner.solve(problem, clock)
-    except Stopped:
-        found = replace(plan_of_constant(alone), status=clock.status or Status.TIME_LIMIT)
-    if found.upper_bound >= found.trivial_bound:
-        warn(
-            f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
-            "largest reward at every step; try a richer basis (Basis.pairs) or more time.",
-            TrivialBoundWarning,
-            stacklevel=3,
-        )
-    return found
+    kind = METHODS[method]
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name in options:
+        if name not in known:
+            raise ModelError(
+                f"plan: method {method!r} has no option {name!r}; expected "
+                f"{', '.join(sorted((*known, *OF_ELIMINATION)))}."
+            )
+    return kind(**options)
 
 
 def seconds_by_rows(problem: Problem) -> float:
@@ -184,18 +154,12 @@ def _joined(policy: Plan, bound: Plan) -> Plan:
     phases = {f"policy {name}": value for name, value in policy.seconds.items()}
     phases |= {f"bound {name}": value for name, value in bound.seconds.items() if name != "network"}
     phases["network"] = phases.pop("policy network")
-    both_done = policy.status is Status.OPTIMAL and bound.status is Status.OPTIMAL
+    status = policy.status if bound.status is Status.OPTIMAL else bound.status
     return replace(
         policy,
         method="auto",
-        status=Status.OPTIMAL
-        if both_done
-        else (policy.status if bound.status is Status.OPTIMAL else bound.status),
-        objective=bound.objective,
-        dual_bound=bound.dual_bound,
-        certified_objective=bound.certified_objective,
-        certificate=best.certificate,
-        bound_weights=best.bound_weights,
+        bound=best.bound,
+        ended=replace(bound.ended, status=status),
         effort=Effort(
             max(policy.rows, bound.rows),
             max(policy.columns, bound.columns),

@@ -10,8 +10,9 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.inequalities import following_weights
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
-from fsmdp.planning.oracle import each_excess, following_weights
+from fsmdp.planning.oracle import each_excess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +67,14 @@ def certify(
     allowance = _Allowance(network, intervals)
     violations, roundings = np.zeros(len(weights)), np.zeros(len(weights))
     witness = None
-    for row, worst in enumerate(each_excess(network, intervals, weights, view, clock)):
-        violations[row] = worst.value
-        following = following_weights(network, weights, row)
-        roundings[row] = allowance.of_step(worst.entries, following)
+    for step, worst in enumerate(each_excess(network, intervals, weights, view, clock)):
+        violations[step] = worst.value
+        following = following_weights(network, weights, step)
+        roundings[step] = allowance.of_step(worst.entries, following)
         if witness is None or worst.value > witness.violation:
             action = worst.action
             state = tuple(int(value) for value in worst.state(action))
-            witness = Witness(row + 1, state, network.actions[action], worst.value)
+            witness = Witness(step + 1, state, network.actions[action], worst.value)
     assert witness is not None
     lifts = lifts_of(network, violations + roundings, weights[:, 0])
     lifted = weights.copy()
@@ -123,9 +124,9 @@ def lifts_of(
     lifts = np.zeros(len(violations))
     after = 0.0
     after_size = 0.0
-    for row in reversed(range(len(violations))):
-        lift = violations[row] + network.discount * after
-        size = abs(lift) + float(sizes[row])
-        lifts[row] = after = lift + 4 * EPSILON * (size + after_size)
+    for step in reversed(range(len(violations))):
+        lift = violations[step] + network.discount * after
+        size = abs(lift) + float(sizes[step])
+        lifts[step] = after = lift + 4 * EPSILON * (size + after_size)
         after_size = size
     return lifts

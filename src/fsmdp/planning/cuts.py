@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.elimination import Maximum
@@ -15,12 +13,9 @@ from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.conditioning import Conditioning
 from fsmdp.planning.greedy import best_actions, greedy_lookup
+from fsmdp.planning.inequalities import Cuts, States, function_values, joined
 from fsmdp.planning.interior import InteriorProgram
-from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.oracle import function_values, local_values
 from fsmdp.planning.solution import REACH, Solution, dual_bound
-
-States = NDArray[np.int64]
 
 CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5
@@ -28,34 +23,13 @@ SLACK = 5.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cuts:
-    """(step, state, action) triples whose inequalities are worth starting from."""
-
-    rows: States = field(repr=False)  # (n_cuts,) step less one
-    states: States = field(repr=False)  # (n_cuts, n_variables)
-    actions: States = field(repr=False)  # (n_cuts,)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-def joined(parts: list[Cuts]) -> Cuts:
-    """All of several, in order."""
-    return Cuts(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.states for part in parts]),
-        np.concatenate([part.actions for part in parts]),
-    )
-
-
 def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
     """Cuts to start from when no stagewise run left any: random states and actions."""
     states = first_states(network, seed)
     rng = np.random.default_rng(seed)
-    rows = np.repeat(np.arange(network.n_weight_rows), len(states))
-    actions = rng.integers(len(network.actions), size=len(rows))
-    return Cuts(rows, np.tile(states, (network.n_weight_rows, 1)), actions)
+    steps = np.repeat(np.arange(network.n_weight_rows), len(states))
+    actions = rng.integers(len(network.actions), size=len(steps))
+    return Cuts(steps, np.tile(states, (network.n_weight_rows, 1)), actions)
 
 
 class Master:
@@ -156,10 +130,10 @@ class StatePool:
             self._actions = np.concatenate([self._actions, actions])
         return self.inequalities(first)
 
-    def tightest(self, row: int, weights: Floats, most: int) -> Cuts:
+    def tightest(self, step: int, weights: Floats, most: int) -> Cuts:
         """The cuts of one step with the least slack."""
         order = np.argsort(self._features @ weights - self._right_sides, kind="stable")[:most]
-        return Cuts(np.full(len(order), row), self.states[order], self._actions[order])
+        return Cuts(np.full(len(order), step), self.states[order], self._actions[order])
 
     def forget_slack(self, weights: Floats) -> None:
         """Drop the slackest states when there are many."""
@@ -201,38 +175,8 @@ def violated_cuts(worst: Iterable[Maximum], least: float) -> tuple[Floats, Cuts]
     Maxima are let go of one by one: each holds all messages of its step.
     """
     violations, parts = [], []
-    for row, maximum in enumerate(worst):
+    for step, maximum in enumerate(worst):
         violations.append(maximum.value)
         actions = worst_actions(maximum.values if maximum.value > least else np.zeros(1))
-        parts.append(Cuts(np.full(len(actions), row), maximum.states(actions), actions))
+        parts.append(Cuts(np.full(len(actions), step), maximum.states(actions), actions))
     return np.array(violations), joined(parts)
-
-
-def cut_rows(
-    network: BellmanNetwork,
-    intervals: Intervals,
-    weights: Floats,
-    cuts: Cuts,
-    scale: float,
-) -> tuple[sparse.csr_matrix, Floats]:
-    """The inequality of each triple, with interval ends by the sign of the weights."""
-    n_functions = len(network.basis)
-    features = function_values(network, cuts.states)
-    high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
-    at_and_after = np.vstack([weights, np.zeros((1, n_functions))])
-    following = at_and_after[cuts.rows + (network.horizon is not None)]
-    ends = network.discount * np.where(following >= 0, high, low)
-    own = cuts.rows[:, None] * n_functions + np.arange(n_functions)
-    if network.horizon is None:
-        columns, values = own, features - ends
-    else:
-        is_last = cuts.rows == network.horizon - 1
-        ends[is_last] = 0.0
-        after = np.where(is_last[:, None], own, own + n_functions)
-        columns, values = np.hstack([own, after]), np.hstack([features, -ends])
-    at = np.repeat(np.arange(len(cuts)), columns.shape[1])
-    matrix = sparse.csr_matrix(
-        (values.ravel(), (at, columns.ravel())), shape=(len(cuts), weights.size)
-    )
-    matrix.eliminate_zeros()
-    return matrix, rewards / scale

@@ -9,6 +9,7 @@ the oracle's violations are feasible: their value is an upper bound. The gap dec
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +20,21 @@ from fsmdp.planning.certificate import lifts_of
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.conditioning import conditioning_of
 from fsmdp.planning.cuts import (
-    Cuts,
     Master,
     StatePool,
-    cut_rows,
     first_states,
-    joined,
     random_cuts,
     violated_cuts,
     worst_actions,
 )
+from fsmdp.planning.finish import Solved, finish
+from fsmdp.planning.inequalities import Cuts, inequalities, joined
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
-from fsmdp.planning.oracle import each_excess
+from fsmdp.planning.options import Count, Seconds, Tolerance
+from fsmdp.planning.oracle import each_excess, seconds_of_excesses
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner, require_optimism
+from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import Solution, Status
 from fsmdp.planning.stagewise import StagewiseSolution
@@ -43,6 +47,62 @@ USABLE = (Status.OPTIMAL, Status.INACCURATE)
 
 INWARDS = 0.8
 """How far from the master's solution towards feasible weights the oracle is asked at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CuttingPlanes(Planner):
+    """Cuts by an oracle in place of rows: for networks whose rows are too many.
+
+    With a finite horizon the policy comes from a stagewise run, the bound from the joint program
+    that starts from its active cuts.
+    """
+
+    tolerance: Tolerance = 1e-6
+    max_rounds: Count = 1000
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+        """Stage by stage, then jointly, until the certified gap is within the tolerance."""
+        require_optimism(problem, "cutting-planes")
+        network, solving = problem.network, clock.part(seconds_of_excesses(problem.network))
+        start, near, policy_weights, seconds = None, None, None, {}
+        if network.horizon is not None:
+            with suppress(Stopped):
+                stages, near, start = solve_stages_by_cuts(
+                    network,
+                    problem.intervals,
+                    problem.uniform,
+                    first_means=problem.means,
+                    tolerance=self.tolerance,
+                    max_rounds=self.max_rounds,
+                    clock=solving.share(0.5),
+                )
+                policy_weights, seconds = stages.weights, {"stages": stages.seconds}
+        found = solve_joint_by_cuts(
+            network,
+            problem.intervals,
+            problem.means,
+            start,
+            near,
+            tolerance=self.tolerance,
+            max_rounds=self.max_rounds,
+            clock=solving,
+        )
+        solved = Solved(
+            "cutting-planes",
+            found.status,
+            found.weights,
+            found.certified,
+            found.objective,
+            rows=found.n_cuts,
+            columns=found.weights.size,
+            iterations=found.iterations,
+            seconds=seconds | {"joint": found.seconds},
+            policy_weights=policy_weights,
+            choices=(f"{found.rounds} rounds of cuts",),
+            tolerance=self.tolerance,
+        )
+        return finish(problem, solved, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +194,8 @@ class _Search:
 
     def add(self, cuts: Cuts) -> None:
         """Cuts with interval ends by the sign of the present weights."""
-        rows = cut_rows(self.network, self.intervals, self.weights, cuts, self.scale)
-        self.master.add(*rows)
+        rows, rewards = inequalities(self.network, self.intervals, self.weights, cuts)
+        self.master.add(rows, rewards / self.scale)
 
     def solve(self, clock: Clock) -> Solution:
         """The master's solution; its dual bound is one on the program's value."""
@@ -204,13 +264,13 @@ def solve_stages_by_cuts(
     following = np.zeros(conditioning.n_coordinates)
     status, objective, left_open, iterations, kept = Status.OPTIMAL, 0.0, 0.0, [], []
     check = None if clock is NO_LIMIT else clock.check
-    for row in reversed(range(network.horizon)):
+    for step in reversed(range(network.horizon)):
         entries = network.right_side(scale * conditioning.weights(following), intervals, view)
         entries /= scale
         pool.set_entries(entries[network.rewards_at.start :])
         centre = following.copy()
         centre[0] += value
-        objective_means = first_means if row == 0 and first_means is not None else means
+        objective_means = first_means if step == 0 and first_means is not None else means
         master = Master(objective_means, centre[None, :], value, conditioning)
         master.add(*pool.inequalities())
         ended, spent = Status.ITERATION_LIMIT, 0
@@ -235,11 +295,11 @@ def solve_stages_by_cuts(
             status = ended
         else:
             left_open += scale * (found.objective - bound)
-        coordinates[row] = following = found.values
+        coordinates[step] = following = found.values
         objective = scale * found.objective
         iterations.append(spent)
         most = START_CUTS_PER_COLUMN * len(following)
-        kept.append(pool.tightest(row, conditioning.weights(following), most))
+        kept.append(pool.tightest(step, conditioning.weights(following), most))
         pool.forget_slack(conditioning.weights(following))
     coordinates *= scale
     solution = StagewiseSolution(

@@ -24,21 +24,65 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.errors import PlanningError
+from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import conditioning_of
+from fsmdp.planning.finish import Solved, finish
 from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.options import Count, Seconds, Size, Tolerance
 from fsmdp.planning.oracle import separate
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner, require_optimism
+from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import Status
-from fsmdp.planning.values import sum_of_discounts
+from fsmdp.planning.values import value_span
 
 LARGEST_DIMENSION = 200
 ITERATION_LIMIT = 1_000_000
 SLACK_FOR_ROUNDING = 1e-10
 """Every ellipsoid is made larger by this much, so that rounding never cuts off what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ellipsoid(Planner):
+    """The paper's Algorithm 2, as a reference for small problems; `epsilon` in spans of values."""
+
+    epsilon: Tolerance = 1e-3
+    radius: Size = None
+    deep_cuts: bool = False
+    iteration_limit: Count = ITERATION_LIMIT
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+        """The joint program to within epsilon spans of values."""
+        require_optimism(problem, "ellipsoid")
+        found = solve_ellipsoid(
+            problem.network,
+            problem.intervals,
+            problem.means,
+            epsilon=self.epsilon * value_span(problem.network, problem.intervals),
+            radius=self.radius,
+            deep_cuts=self.deep_cuts,
+            iteration_limit=self.iteration_limit,
+            clock=clock,
+        )
+        solved = Solved(
+            "ellipsoid",
+            found.status,
+            found.weights,
+            found.objective,
+            found.lower_bound,
+            rows=0,
+            columns=found.weights.size,
+            iterations=found.iterations,
+            seconds={"solve": found.seconds},
+            tolerance=self.epsilon,
+        )
+        return finish(problem, solved, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,5 +274,5 @@ class _Search:
 def _default_radius(network: BellmanNetwork, intervals: Intervals) -> float:
     rewards = network.right_side(np.zeros(len(network.basis)), intervals)
     largest = max(network.elimination.maximise(sign * rewards).value for sign in (1.0, -1.0))
-    steps = math.sqrt(network.n_weight_rows) * sum_of_discounts(network)
+    steps = math.sqrt(network.n_weight_rows) * sum_of_discounts(network.horizon, network.discount)
     return 4 * max(largest, 1e-3 * reward_scale(intervals)) * steps

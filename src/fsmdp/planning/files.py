@@ -20,9 +20,11 @@ from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
+from fsmdp.planning.bound import Bound
 from fsmdp.planning.certificate import Certificate, Witness
+from fsmdp.planning.greedy import Greedy
 from fsmdp.planning.intervals import VIEWS
-from fsmdp.planning.plan import Effort, Plan
+from fsmdp.planning.plan import Effort, Ending, Plan
 from fsmdp.planning.solution import Status
 
 FORMAT = "fsmdp-plan"
@@ -155,29 +157,29 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     check_lookup(lookup, sizes, len(about.actions), q_entries.shape[1])
     return Plan(
         method=about.method,
-        status=about.status,
-        variables=variables,
-        actions=tuple(about.actions),
-        horizon=about.horizon,
-        discount=about.discount,
-        basis=basis,
-        weights=weights,
-        bound_weights=bound_weights,
-        objective=about.objective,
-        dual_bound=-math.inf if about.dual_bound is None else about.dual_bound,
-        certified_objective=about.certified_objective,
-        trivial_bound=math.inf if about.trivial_bound is None else about.trivial_bound,
-        weights_certified=about.weights_certified,
-        certificate=Certificate(
-            violations, lifts, _witness(about, variables, n_steps), about.upper_bound
+        policy=Greedy(variables, tuple(about.actions), about.horizon, lookup, q_entries),
+        bound=Bound(
+            variables,
+            about.horizon,
+            basis,
+            bound_weights,
+            Certificate(violations, lifts, _witness(about, variables, n_steps), about.upper_bound),
         ),
+        weights=weights,
+        weights_certified=about.weights_certified,
+        ended=Ending(
+            about.status,
+            about.objective,
+            about.certified_objective,
+            -math.inf if about.dual_bound is None else about.dual_bound,
+        ),
+        trivial_bound=math.inf if about.trivial_bound is None else about.trivial_bound,
+        discount=about.discount,
         induced_width=about.induced_width,
         effort=Effort(
             about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
         ),
         view=about.view,
-        lookup=lookup,
-        q_entries=q_entries,
     )
 
 

@@ -1,15 +1,78 @@
-"""Greedy actions by table look-up: Q(s, a) from the terms in which actions differ."""
+"""Greedy policies by table look-up: Q(s, a) from the terms in which actions differ."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fsmdp.compiled import compiled
+from fsmdp.foundation.checks import as_step
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup, locate
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope
+from fsmdp.model.variables import Scope, Variable, check_state
 from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.intervals import OPTIMISTIC, Intervals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Greedy:
+    """The action of largest R(s, a) + discount * E[V_{l+1}(s')], the lowest of several equal ones.
+
+    Rewards and backups of V are looked up in tables; no part of a model is kept.
+    """
+
+    variables: tuple[Variable, ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    lookup: Lookup = field(repr=False)
+    entries: Floats = field(repr=False)  # (n_steps, n_entries)
+
+    def action(self, state: Sequence[int], step: int = 1) -> str:
+        """The greedy action; the first in the model's order where several are equal."""
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        found = np.zeros(len(self.actions))
+        fill_advantages(self.lookup, self._entries(step), values, found)
+        return self.actions[int(found.argmax())]
+
+    def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
+        """R(s, a) + discount * backup of V, for every action."""
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        entries = self._entries(step)
+        found = np.zeros(len(self.actions))
+        fill_advantages(self.lookup, entries, values, found)
+        return np.asarray(found + default_total(self.lookup, entries, values))
+
+    def _entries(self, step: int) -> Floats:
+        position = as_step(step, self.horizon) - 1
+        return np.asarray(self.entries[0 if self.horizon is None else position])
+
+
+def greedy_policy(
+    network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
+) -> Greedy:
+    """The greedy policy of weights (n_steps, n_functions)."""
+    return Greedy(
+        network.variables,
+        network.actions,
+        network.horizon,
+        greedy_lookup(network),
+        q_entries_of(network, intervals, weights, view),
+    )
+
+
+def q_entries_of(
+    network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
+) -> Floats:
+    """Reward and backup entries of every step, from weights (n_steps, n_functions).
+
+    The entries of a step are made from the weights of the step after.
+    """
+    following = weights if network.horizon is None else [*weights[1:], np.zeros(weights.shape[1])]
+    start = network.rewards_at.start
+    return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
 
 
 def greedy_lookup(network: BellmanNetwork) -> Lookup:

@@ -17,7 +17,7 @@ from fsmdp.planning.solution import Solution, Status, dual_bound, unsolved
 SIMPLEX = "simplex"
 
 
-Basis = highspy.HighsBasis
+SimplexBasis = highspy.HighsBasis
 
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -85,11 +85,11 @@ class LiveProgram:
         self._cost[: len(cost)] = cost
         self._highs.changeColsCost(len(cost), columns, cost)
 
-    def basis(self) -> Basis:
+    def basis(self) -> SimplexBasis:
         """The last basis."""
         return self._highs.getBasis()
 
-    def restart_from(self, basis: Basis) -> None:
+    def restart_from(self, basis: SimplexBasis) -> None:
         """Forget all but a basis: the next solve depends on it alone."""
         self._highs.clearSolver()
         self._highs.setBasis(basis)
@@ -142,15 +142,15 @@ class LiveProgram:
         self._listens = True
 
 
-def pack_basis(basis: Basis) -> NDArray[np.int64]:
+def pack_basis(basis: SimplexBasis) -> NDArray[np.int64]:
     """How every column, and then every row, stands in a basis."""
     return np.array([int(one) for one in (*basis.col_status, *basis.row_status)])
 
 
-def unpack_basis(packed: NDArray[np.int64], n_columns: int) -> Basis:
+def unpack_basis(packed: NDArray[np.int64], n_columns: int) -> SimplexBasis:
     """The inverse of `pack_basis`."""
     statuses = [highspy.HighsBasisStatus(int(one)) for one in packed]
-    basis = Basis()
+    basis = SimplexBasis()
     basis.col_status, basis.row_status = statuses[:n_columns], statuses[n_columns:]
     basis.valid = True
     return basis

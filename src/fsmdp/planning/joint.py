@@ -23,15 +23,54 @@ from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import Conditioning, conditioning_of
+from fsmdp.planning.finish import Solved, finish
 from fsmdp.planning.highs import SIMPLEX, LiveProgram
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
 from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.options import Seconds, Size, Solver
+from fsmdp.planning.oracle import seconds_of_excesses
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner, require_optimism
+from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import bellman_rows, reward_scale
 from fsmdp.planning.solution import CONFIRMED, Solution, Status
 from fsmdp.planning.values import constant_value, value_span
 
 SECOND_OPINION_UP_TO = 50_000
 """Rows up to which the simplex method decides what the interior-point method left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint(Planner):
+    """All steps in one program: the tightest bound. `w_norm` bounds sum_j |w_j| at each step."""
+
+    w_norm: Size = None
+    solver: Solver = "auto"
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+        """The paper's Fig. 1; the stationary program if the horizon is infinite."""
+        require_optimism(problem, "joint")
+        found = solve_joint(
+            problem.network,
+            problem.intervals,
+            problem.means,
+            w_norm=self.w_norm,
+            solver=INTERIOR if self.solver == "auto" else self.solver,
+            clock=clock.part(seconds_of_excesses(problem.network)),
+        )
+        solved = Solved(
+            "joint",
+            found.status,
+            found.weights,
+            found.objective,
+            found.dual_bound,
+            rows=found.n_rows,
+            columns=found.n_columns,
+            iterations=found.iterations,
+            seconds={"rows": found.seconds_building, "solve": found.seconds},
+        )
+        return finish(problem, solved, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,36 +1,70 @@
-"""Options of planners, checked before anything is built."""
+"""Kinds of options: a planner's fields are of these types, and are checked by them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, show
 
-SOLVERS = ("auto", "simplex", "interior")
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number above `above`, or from `least` on; None where it may be left out."""
+
+    above: float | None = None
+    least: float | None = None
+    optional: bool = False
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse anything else."""
+        if value is None and self.optional:
+            return
+        number = as_number(value, name, "leave it out" if self.optional else "give a small one")
+        if self.least is not None and number < self.least:
+            raise ModelError(f"{name}: expected at least {self.least:g}, found {show(value)}.")
+        if self.above is not None and number <= self.above:
+            raise ModelError(f"{name}: expected more than {self.above:g}, found {show(value)}.")
 
 
-def check_options(planner: object, names: Iterable[str]) -> None:
-    """Refuse options of the wrong kind or out of range."""
-    for name in names:
-        value = getattr(planner, name)
-        if name in ("max_rounds", "iteration_limit"):
-            as_whole(value, name, 1)
-        elif name == "solver" and value not in SOLVERS:
-            raise ModelError(f"solver: expected {_listed(SOLVERS)}, found {show(value)}.")
-        elif name in ("time_limit", "w_norm", "radius", "tolerance", "epsilon"):
-            _check_number(name, value)
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from `least` on."""
+
+    least: int
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse anything else."""
+        as_whole(value, name, self.least)
 
 
-def _check_number(name: str, value: object) -> None:
-    may_be_left_out = name in ("time_limit", "w_norm", "radius")
-    if value is None and may_be_left_out:
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few words."""
+
+    words: Sequence[str]
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse anything else."""
+        if value not in self.words:
+            listed = ", ".join(map(repr, self.words))
+            raise ModelError(f"{name}: expected {listed}, found {show(value)}.")
+
+
+Seconds = Annotated[float | None, Number(least=0, optional=True)]
+Tolerance = Annotated[float, Number(above=0)]
+Size = Annotated[float | None, Number(above=0, optional=True)]
+Count = Annotated[int, Whole(1)]
+Solver = Annotated[str, OneOf(("auto", "simplex", "interior"))]
+
+
+def check_options(planner: Any) -> None:
+    """Refuse options of the wrong kind or out of range, by the types of a planner's fields."""
+    if not is_dataclass(planner):
         return
-    number = as_number(value, name, "leave it out" if may_be_left_out else "give a small one")
-    if number < 0 or (number == 0 and name != "time_limit"):
-        least = "at least 0" if name == "time_limit" else "more than 0"
-        raise ModelError(f"{name}: expected {least}, found {show(value)}.")
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(repr(word) for word in words)
+    hints = get_type_hints(type(planner), include_extras=True)
+    for field in fields(planner):
+        for kind in getattr(hints[field.name], "__metadata__", ()):
+            kind.check(field.name, getattr(planner, field.name))

@@ -1,4 +1,4 @@
-"""Plans: weights, the policy they make, and the certificate of the bound they give."""
+"""Plans: a policy, judged by simulation, and a bound, judged by elimination."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from fsmdp.errors import PlanningError
-from fsmdp.foundation.checks import as_step, plural
+from fsmdp.foundation.checks import plural
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
-from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
-from fsmdp.planning.greedy import default_total, fill_advantages, greedy_lookup
-from fsmdp.planning.intervals import OPTIMISTIC, Intervals
+from fsmdp.planning.greedy import Greedy
 from fsmdp.planning.solution import Status
 
 
@@ -32,43 +29,106 @@ class Effort:
     choices: tuple[str, ...] = ()  # what was chosen, and why
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ending:
+    """How the linear programs ended.
+
+    `objective` is the solver's, `certified` that of the weights after they were lifted; no weights
+    of the basis have an objective below `dual_bound`, as far as the solver's duals reach.
+    """
+
+    status: Status
+    objective: float
+    certified: float
+    dual_bound: float
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
-    """A policy and a certified upper bound on what any policy can earn.
+    """A policy, and a certified upper bound on what any policy can earn.
 
-    The policy is greedy with respect to `weights`. `bound_weights` are those of the tightest bound
-    found, certified: V_l(s) >= V*_l(s) at every state and step. So are `weights`, if there was time
-    (`weights_certified`). `status` is how the solver of the linear programs ended; no weights of
-    the basis have an objective below `dual_bound`, as far as a solver's duals reach.
+    The two come from different places: the policy is greedy with respect to `weights`, the bound is
+    the tightest one found. `weights` bound V*, too, where there was time to certify them
+    (`weights_certified`). `status` is how the solver of the linear programs ended, and says nothing
+    about the policy.
     """
 
     method: str
-    status: Status
-    variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
-    horizon: int | None
-    discount: float
-    basis: Basis = field(repr=False)
-    weights: Floats = field(
-        repr=False
-    )  # (horizon + 1, n_functions), last row 0; (1, ...) if infinite
-    bound_weights: Floats = field(repr=False)
-    objective: float
-    dual_bound: float
-    certified_objective: float  # of the bound's weights
-    certificate: Certificate
-    trivial_bound: float  # of the largest reward at every step
+    policy: Greedy
+    bound: Bound
+    weights: Floats = field(repr=False)  # as those of the bound
     weights_certified: bool
+    ended: Ending
+    trivial_bound: float  # of the largest reward at every step
+    discount: float
     induced_width: int
     effort: Effort
     view: str
-    lookup: Lookup = field(repr=False)
-    q_entries: Floats = field(repr=False)  # (n_steps, n_entries)
+
+    @property
+    def status(self) -> Status:
+        """How the linear programs ended."""
+        return self.ended.status
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Variables of the model."""
+        return self.policy.variables
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Actions of the model."""
+        return self.policy.actions
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps of an episode."""
+        return self.policy.horizon
+
+    @property
+    def basis(self) -> Basis:
+        """Functions of the values."""
+        return self.bound.basis
+
+    @property
+    def bound_weights(self) -> Floats:
+        """Weights of the bound: (horizon + 1, n_functions), last row 0; (1, ...) if infinite."""
+        return self.bound.weights
+
+    @property
+    def certificate(self) -> Certificate:
+        """Why the bound holds."""
+        return self.bound.certificate
 
     @property
     def upper_bound(self) -> float:
         """No policy earns more than this from the initial distribution."""
-        return self.certificate.upper_bound
+        return self.bound.upper_bound
+
+    @property
+    def objective(self) -> float:
+        """The program's value by the solver's word."""
+        return self.ended.objective
+
+    @property
+    def certified_objective(self) -> float:
+        """The program's value at the weights as they were certified."""
+        return self.ended.certified
+
+    @property
+    def dual_bound(self) -> float:
+        """The program's value is not below this, as far as the solver's duals reach."""
+        return self.ended.dual_bound
+
+    @property
+    def lookup(self) -> Lookup:
+        """Where the policy's terms of Q stand."""
+        return self.policy.lookup
+
+    @property
+    def q_entries(self) -> Floats:
+        """The policy's terms of Q, (n_steps, n_entries)."""
+        return self.policy.entries
 
     @property
     def rows(self) -> int:
@@ -92,24 +152,19 @@ class Plan:
 
     def value(self, state: Sequence[int], step: int = 1) -> float:
         """An upper bound on the optimal value of a state at a step."""
-        row, features = self._row(step), self.basis.evaluate(check_state(state, self.variables))
-        bound = float(features @ self.bound_weights[row])
-        return min(bound, float(features @ self.weights[row])) if self.weights_certified else bound
+        bound = self.bound.value(state, step)
+        if not self.weights_certified:
+            return bound
+        values = check_state(state, self.variables)
+        return min(bound, value_of(self.basis, self.weights, values, step))
 
     def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
         """R(s, a) + discount * backup of the policy's weights, for every action."""
-        values = np.array(check_state(state, self.variables), dtype=np.int64)
-        entries = self.q_entries[self._row(step)]
-        found = np.zeros(len(self.actions))
-        fill_advantages(self.lookup, entries, values, found)
-        return np.asarray(found + default_total(self.lookup, entries, values))
+        return self.policy.q_values(state, step)
 
     def action(self, state: Sequence[int], step: int = 1) -> str:
         """The greedy action; the first in the model's order where several are equal."""
-        values = np.array(check_state(state, self.variables), dtype=np.int64)
-        found = np.zeros(len(self.actions))
-        fill_advantages(self.lookup, self.q_entries[self._row(step)], values, found)
-        return self.actions[int(found.argmax())]
+        return self.policy.action(state, step)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that `load_plan` reads."""
@@ -134,10 +189,6 @@ class Plan:
             )
         return self
 
-    def _row(self, step: int) -> int:
-        row = as_step(step, self.horizon) - 1
-        return 0 if self.horizon is None else row
-
     @property
     def outcome(self) -> str:
         """What was established: which program, and how close to its optimum."""
@@ -153,63 +204,3 @@ class Plan:
             f"Plan({self.method}: no policy earns more than {self.upper_bound:.6g}, certified; "
             f"{self.outcome}, induced width {self.induced_width}, {self.rows} rows, {total:.2f} s)"
         )
-
-
-def q_entries_of(
-    network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
-) -> Floats:
-    """Reward and backup entries of every step, from weights (n_steps, n_functions).
-
-    Row l belongs to step l + 1 and uses the weights of the step after.
-    """
-    following = weights if network.horizon is None else [*weights[1:], np.zeros(weights.shape[1])]
-    start = network.rewards_at.start
-    return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
-
-
-def finish_plan(
-    network: BellmanNetwork,
-    intervals: Intervals,
-    *,
-    method: str,
-    status: Status,
-    weights: Floats,
-    objective: float,
-    dual_bound: float,
-    certified_objective: float,
-    certificate: Certificate,
-    trivial_bound: float,
-    weights_certified: bool,
-    effort: Effort,
-    bound_weights: Floats,
-    view: str = OPTIMISTIC,
-) -> Plan:
-    """A plan from weights (n_steps, n_functions)."""
-
-    def with_last_row(rows: Floats) -> Floats:
-        if network.horizon is None:
-            return rows
-        return np.vstack([rows, np.zeros((1, rows.shape[1]))])
-
-    return Plan(
-        method=method,
-        status=status,
-        variables=network.variables,
-        actions=network.actions,
-        horizon=network.horizon,
-        discount=network.discount,
-        basis=network.basis,
-        weights=with_last_row(weights),
-        bound_weights=with_last_row(bound_weights),
-        objective=objective,
-        dual_bound=dual_bound,
-        certified_objective=certified_objective,
-        certificate=certificate,
-        trivial_bound=trivial_bound,
-        weights_certified=weights_certified,
-        induced_width=network.elimination.induced_width,
-        effort=effort,
-        view=view,
-        lookup=greedy_lookup(network),
-        q_entries=q_entries_of(network, intervals, weights, view),
-    )

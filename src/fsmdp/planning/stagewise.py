@@ -20,15 +20,61 @@ from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
-from fsmdp.planning.conditioning import Conditioning, scaling
-from fsmdp.planning.highs import SIMPLEX, Basis, LiveProgram, pack_basis, unpack_basis
+from fsmdp.planning.conditioning import Conditioning, conditioning_of, scaling
+from fsmdp.planning.finish import Solved, finish
+from fsmdp.planning.highs import SIMPLEX, LiveProgram, SimplexBasis, pack_basis, unpack_basis
 from fsmdp.planning.interior import INTERIOR, InteriorProgram
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
+from fsmdp.planning.options import Seconds, Solver
+from fsmdp.planning.oracle import seconds_of_excesses
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner
+from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import bellman_rows, reward_scale
 from fsmdp.planning.solution import Status
 
 INTERIOR_FROM = 500
 """Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stagewise(Planner):
+    """One program per step, last step first: the fast planner, and often the better policy."""
+
+    solver: Solver = "auto"
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+        """Stages weigh all states alike, save the first, which weighs them as the problem does."""
+        network = problem.network
+        if network.horizon is None:
+            raise ModelError(
+                "stagewise planning goes through the steps of a finite horizon and this one is "
+                "infinite; use method='joint', 'cutting-planes' or 'auto'."
+            )
+        conditioning = conditioning_of(network, problem.intervals)
+        program = clock.run(
+            lambda: StagewiseProgram(network, problem.uniform, self.solver, conditioning)
+        )
+        found = program.solve(
+            problem.intervals,
+            problem.view,
+            problem.means,
+            clock.part(seconds_of_excesses(network)),
+            confirm=True,
+        )
+        solved = Solved(
+            f"stagewise ({program.solver})",
+            found.status,
+            found.weights,
+            found.objective,
+            found.dual_bound,
+            rows=program.n_rows,
+            columns=program.n_columns,
+            iterations=sum(found.iterations),
+            seconds={"rows": program.seconds_building, "solve": found.seconds},
+        )
+        return finish(problem, solved, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +127,7 @@ class StagewiseProgram:
             # Devex weights need no start-up, which steepest edge pays at every restart.
             self._program.set_options(simplex_dual_edge_weight_strategy=1)
         self._cost = cost
-        self._bases: dict[int, Basis] = {}  # by step, from the last call
+        self._bases: dict[int, SimplexBasis] = {}  # by step, from the last call
         self._settled: tuple[Floats, Floats] | None = None  # the last step: right side, weights
         self.n_rows, self.n_columns = matrix.shape
         self.seconds_building = time.perf_counter() - began
@@ -112,20 +158,20 @@ class StagewiseProgram:
         objective = left_open = 0.0
         scale = reward_scale(intervals)
         n_coordinates = self._conditioning.n_coordinates
-        for row in reversed(range(network.horizon)):
+        for step in reversed(range(network.horizon)):
             right_side = network.right_side(following, intervals, view)
             lower = self._gather @ (right_side / scale)
-            is_last = row == network.horizon - 1 > 0
+            is_last = step == network.horizon - 1 > 0
             if is_last and self._settled is not None and np.array_equal(lower, self._settled[0]):
-                weights[row] = following = scale * self._settled[1]
+                weights[step] = following = scale * self._settled[1]
                 iterations.append(0)
                 continue
             self._program.set_lower(lower)
-            if row == 0 and first_means is not None:
+            if step == 0 and first_means is not None:
                 self._program.set_cost(self._with_means(first_means))
-            restarted = row in self._bases
+            restarted = step in self._bases
             if restarted and isinstance(self._program, LiveProgram):
-                self._program.restart_from(self._bases[row])
+                self._program.restart_from(self._bases[step])
             found = self._program.solve(clock, duals=confirm)
             if found.status is not Status.OPTIMAL:
                 status = found.status
@@ -134,15 +180,15 @@ class StagewiseProgram:
             if confirm:
                 left_open += scale * (found.objective - self._program.dual_bound(found))
             unscaled = self._conditioning.weights(found.values[:n_coordinates])
-            weights[row] = following = scale * unscaled
+            weights[step] = following = scale * unscaled
             objective = scale * found.objective
             iterations.append(found.iterations)
             # The last two steps and the first (with its own objective) differ less from
             # themselves in the last call than from the step after; the others do not.
             if isinstance(self._program, LiveProgram) and (
-                row >= network.horizon - 2 or (row == 0 and first_means is not None)
+                step >= network.horizon - 2 or (step == 0 and first_means is not None)
             ):
-                self._bases[row] = self._program.basis()
+                self._bases[step] = self._program.basis()
             # A solve that left its starting basis as it was would give the same numbers again, to
             # the last bit, so that a run that is resumed without them does not differ.
             if is_last and restarted and found.iterations == 0:
@@ -155,11 +201,11 @@ class StagewiseProgram:
         )
 
     def stage_bases(self) -> NDArray[np.int64]:
-        """Bases from which steps start in the next call: the step's row, then its statuses.
+        """Bases from which steps start in the next call: the step's step, then its statuses.
 
         A new program that is given them finds the same weights as this one would, bit for bit.
         """
-        packed = [np.append([row], pack_basis(basis)) for row, basis in self._bases.items()]
+        packed = [np.append([step], pack_basis(basis)) for step, basis in self._bases.items()]
         width = 1 + self.n_columns + self.n_rows
         return np.array(packed, dtype=np.int64).reshape(len(packed), width)
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.intervals import Intervals
-
-
-def sum_of_discounts(network: BellmanNetwork) -> float:
-    """What a reward of 1 at every step is worth."""
-    if network.horizon is None:
-        return 1 / (1 - network.discount)
-    return sum(network.discount**step for step in range(network.horizon))
 
 
 def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
@@ -24,13 +18,13 @@ def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
     """
     nothing = np.zeros(len(network.basis))
     largest = network.elimination.maximise(network.right_side(nothing, intervals)).value
-    return abs(largest) * sum_of_discounts(network)
+    return abs(largest) * sum_of_discounts(network.horizon, network.discount)
 
 
 def largest_value(network: BellmanNetwork, intervals: Intervals) -> float:
     """No value is further from zero than this: every reward term at its largest, at every step."""
     largest = sum(float(np.abs(term).max()) for term in _terms(network, intervals))
-    return largest * sum_of_discounts(network)
+    return largest * sum_of_discounts(network.horizon, network.discount)
 
 
 def value_span(network: BellmanNetwork, intervals: Intervals) -> float:
@@ -39,7 +33,7 @@ def value_span(network: BellmanNetwork, intervals: Intervals) -> float:
     The largest value itself if no reward depends on anything, and 1 a step if none is given.
     """
     span = sum(float(np.ptp(term)) for term in _terms(network, intervals))
-    steps = sum_of_discounts(network)
+    steps = sum_of_discounts(network.horizon, network.discount)
     return span * steps or largest_value(network, intervals) or steps
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import sum_of_discounts
 from fsmdp.planning.plan import Plan
 from fsmdp.simulation.mean_limit import lower_limit
 from fsmdp.simulation.rollout import Progress, Runs, rollout
@@ -159,8 +160,7 @@ def _limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None
         return None
     low = sum(min(float(t.values.min()) for t in means) for means in model.reward_means)
     high = sum(max(float(t.values.max()) for t in means) for means in model.reward_means)
-    discounts = model.discount ** np.arange(runs.steps)
-    worth = float(discounts.sum())
+    worth = sum_of_discounts(runs.steps, model.discount)
     limit = lower_limit(runs.returns, low * worth, high * worth, level)
     if model.horizon is None:  # what comes after the last step that was simulated
         limit += model.discount**runs.steps * low / (1 - model.discount)

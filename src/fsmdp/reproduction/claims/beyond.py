@@ -20,7 +20,7 @@ from fsmdp.model.flat import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope
-from fsmdp.planning.planners import Joint
+from fsmdp.planning.joint import Joint
 from fsmdp.planning.problem import problem_of_model
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import (

@@ -14,8 +14,11 @@ from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.planners import CuttingPlanes, Ellipsoid, Joint, Stagewise
+from fsmdp.planning.cutting_planes import CuttingPlanes
+from fsmdp.planning.ellipsoid import Ellipsoid
+from fsmdp.planning.joint import Joint
 from fsmdp.planning.problem import problem_of_model
+from fsmdp.planning.stagewise import Stagewise
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.fits import fitted_exponent
 from fsmdp.reproduction.timing import seconds_of

@@ -14,9 +14,9 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import BellmanNetwork, network_of_model, state_means
 from fsmdp.planning.enumerated import Enumerated, enumerate_known, joint_optimum
+from fsmdp.planning.inequalities import local_values
 from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import joint_program, solve_joint
-from fsmdp.planning.oracle import local_values
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.models import band_model
 

@@ -1,0 +1,39 @@
+"""Bounds: value functions that are certified to lie above V*."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fsmdp.foundation.checks import as_step
+from fsmdp.model.basis import Basis
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Variable, check_state
+from fsmdp.planning.certificate import Certificate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination."""
+
+    variables: tuple[Variable, ...]
+    horizon: int | None
+    basis: Basis = field(repr=False)
+    weights: Floats = field(repr=False)  # (horizon + 1, n_functions), last row 0; (1, ...) infinite
+    certificate: Certificate
+
+    @property
+    def upper_bound(self) -> float:
+        """No policy earns more than this from the initial distribution."""
+        return self.certificate.upper_bound
+
+    def value(self, state: Sequence[int], step: int = 1) -> float:
+        """No policy earns more than this from a state at a step on."""
+        return value_of(self.basis, self.weights, check_state(state, self.variables), step)
+
+
+def value_of(basis: Basis, weights: Floats, state: Sequence[int], step: int) -> float:
+    """The value of weights with a row for each step, or one row for all."""
+    horizon = None if len(weights) == 1 else len(weights) - 1
+    position = as_step(step, horizon) - 1
+    return float(basis.evaluate(state) @ weights[0 if horizon is None else position])

@@ -1,0 +1,122 @@
+"""Bellman inequalities of single (step, state, action) triples, as rows in the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.intervals import Intervals
+
+States = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """(step, state, action) triples whose inequalities are worth starting from."""
+
+    steps: States = field(repr=False)  # (n_cuts,) counted from 0
+    states: States = field(repr=False)  # (n_cuts, n_variables)
+    actions: States = field(repr=False)  # (n_cuts,)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+def joined(parts: list[Cuts]) -> Cuts:
+    """All of several, in order."""
+    return Cuts(
+        np.concatenate([part.steps for part in parts]),
+        np.concatenate([part.states for part in parts]),
+        np.concatenate([part.actions for part in parts]),
+    )
+
+
+def inequalities(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    weights: Floats,
+    cuts: Cuts,
+) -> tuple[sparse.csr_matrix, Floats]:
+    """The inequality of each triple: rows in the weights of all steps, and rewards.
+
+    h(s) . w_l - discount * end(s, a) . w_{l+1} >= R(s, a), where end is the upper or lower end of
+    each interval by the sign of its weight, so that the inequality holds for all feasible weights
+    and is tight for the maximum at these.
+    """
+    n_functions = len(network.basis)
+    features = function_values(network, cuts.states)
+    high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
+    at_and_after = np.vstack([weights, np.zeros((1, n_functions))])
+    following = at_and_after[cuts.steps + (network.horizon is not None)]
+    ends = network.discount * np.where(following >= 0, high, low)
+    own = cuts.steps[:, None] * n_functions + np.arange(n_functions)
+    if network.horizon is None:
+        columns, values = own, features - ends
+    else:
+        is_last = cuts.steps == network.horizon - 1
+        ends[is_last] = 0.0
+        after = np.where(is_last[:, None], own, own + n_functions)
+        columns, values = np.hstack([own, after]), np.hstack([features, -ends])
+    at = np.repeat(np.arange(len(cuts)), columns.shape[1])
+    matrix = sparse.csr_matrix(
+        (values.ravel(), (at, columns.ravel())), shape=(len(cuts), weights.size)
+    )
+    matrix.eliminate_zeros()
+    return matrix, rewards
+
+
+def following_weights(network: BellmanNetwork, weights: Floats, step: int) -> Floats:
+    """Weights of the step after one: its own if the horizon is infinite, zero at the end."""
+    if network.horizon is None:
+        return np.asarray(weights[step])
+    return np.asarray(weights[step + 1]) if step + 1 < len(weights) else np.zeros(weights.shape[1])
+
+
+def function_values(network: BellmanNetwork, states: NDArray[np.int64]) -> Floats:
+    """h_j(s) for each state: (n_states, n_functions)."""
+    return np.stack(
+        [
+            table.values[tuple(states[:, p] for p in table.scope)] * np.ones(len(states))
+            for table in network.basis
+        ],
+        axis=1,
+    )
+
+
+def local_values(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    states: NDArray[np.int64],
+    actions: NDArray[np.int64],
+) -> tuple[Floats, Floats, Floats]:
+    """Upper and lower next means (n_pairs, n_functions), and rewards (n_pairs,), at (s, a)."""
+    factors = network.elimination.network
+    n_functions = len(network.basis)
+    high, low = np.zeros((len(states), n_functions)), np.zeros((len(states), n_functions))
+    rewards = np.zeros(len(states))
+    n_values, n_rewards = len(network.values), network.n_rewards
+    for factor in range(n_functions, len(factors.factors)):
+        cases, offsets = factors.factors[factor], factors.offsets[factor]
+        groups = np.zeros(len(factors.class_of_action), dtype=np.int64)
+        for action, group in cases.exceptions.items():
+            groups[action] = group
+        index = np.zeros(len(states), dtype=np.int64)
+        of_pair = groups[actions]
+        for group in np.unique(of_pair):
+            rows = of_pair == group
+            at = np.zeros(int(rows.sum()), dtype=np.int64)
+            for variable in cases.groups[group]:
+                at = at * factors.sizes[variable] + states[rows, variable]
+            index[rows] = offsets[group] + at
+        if factor < n_functions + len(network.reward_scopes):
+            rewards += intervals.rewards[index - n_values]
+        else:
+            column = factor - n_functions - len(network.reward_scopes)
+            high[:, column] = intervals.high[index - n_values - n_rewards]
+            low[:, column] = intervals.low[index - n_values - n_rewards]
+    return high, low, rewards
