@@ -1,0 +1,218 @@
+"""Contraction orders: how to average a function of the next state without a transition matrix.
+
+E[V(s') | s, a] = sum over everything drawn of V times the product of all kernels. V is an array
+with an axis for each next value; contracting a mechanism multiplies by its kernel, sums its
+children out, and gains axes for what the kernel looks at. A mechanism can be contracted once all
+that look at its children have been. Actions that agree on mechanisms share their contractions.
+
+Everything here is a function of scopes and sizes: nothing is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fsmdp.model.mdp import FactoredMDP
+
+Axes = frozenset[int]
+"""Axes of an array: 2i is the current value of variable i, 2i + 1 its next one, then latents."""
+
+SHARED_GROWTH = (math.inf, 8.0, 2.0, 1.0)
+"""How many times larger than V an array may be when actions are to share it; all are tried."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contraction:
+    """One mechanism contracted with the kernel of one action group."""
+
+    mechanism: int
+    group: int
+    before: tuple[int, ...]  # axes, in order
+    after: tuple[int, ...]
+    children: tuple[int, ...]  # axes that are summed out
+    entries: int  # of the array after it
+    work: int  # multiplications
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Contractions that some actions share, then what they do not share, or their values."""
+
+    steps: tuple[Contraction, ...]
+    axes: tuple[int, ...]  # after the steps
+    actions: tuple[int, ...]  # those whose means are complete after the steps; all equal
+    branches: tuple[Branch, ...]
+
+    @cached_property
+    def work(self) -> int:
+        """Multiplications for all actions."""
+        return sum(step.work for step in self.steps) + sum(b.work for b in self.branches)
+
+    @cached_property
+    def largest(self) -> int:
+        """Entries of the largest array."""
+        return max([1, *(step.entries for step in self.steps), *(b.largest for b in self.branches)])
+
+    @cached_property
+    def _arrays(self) -> tuple[int, int]:
+        """Arrays alive at once, if the one at the beginning may be given up, and if it may not."""
+        found = []
+        for held in (1, 0):
+            most = held
+            for _ in self.steps:
+                most, held = max(most, held + 1), 1
+            for branch in self.branches[:-1]:
+                most = max(most, held + branch.arrays(given_up=False))
+            for branch in self.branches[-1:]:
+                most = max(most, branch.arrays(given_up=held == 1))
+            found.append(most)
+        return found[0], found[1]
+
+    def arrays(self, given_up: bool) -> int:
+        """Arrays alive at once, with the first one if that may be given up after its use."""
+        return self._arrays[0 if given_up else 1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Looks:
+    """What a mechanism's kernel looks at in one group, and what it draws; no axes of size 1."""
+
+    parents: Axes  # current and drawn
+    children: Axes
+
+
+class _Planner:
+    """Sizes and scopes of one model."""
+
+    def __init__(self, model: FactoredMDP) -> None:
+        dynamics, n_variables = model.dynamics, len(model.sizes)
+        latents = enumerate(dynamics.drawn_sizes[n_variables:], 2 * n_variables)
+        self.sizes = {axis: size for i, size in enumerate(model.sizes) for axis in (2 * i, 2 * i + 1)}
+        self.sizes |= dict(latents)
+        self.n_states = model.n_states
+        self.start = self._wide(2 * i + 1 for i in range(n_variables))
+
+        def drawn(position: int) -> int:
+            return drawn_axis(position, n_variables)
+
+        self.looks = [
+            [
+                _Looks(
+                    self._wide([*(2 * p for p in kernel.parents), *map(drawn, kernel.drawn)]),
+                    self._wide(map(drawn, mechanism.children)),
+                )
+                for kernel in mechanism.cases
+            ]
+            for mechanism in dynamics.mechanisms
+        ]
+
+    def _wide(self, axes: object) -> Axes:
+        return frozenset(axis for axis in axes if self.sizes[axis] > 1)  # type: ignore[attr-defined]
+
+    def entries(self, axes: Axes) -> int:
+        return math.prod(self.sizes[axis] for axis in axes)
+
+    def branch(
+        self,
+        by_groups: dict[tuple[int, ...], tuple[int, ...]],
+        remaining: Sequence[int],
+        axes: Axes,
+        growth: float,
+    ) -> Branch:
+        """The plan for some actions, by their groups in all mechanisms, from an array's axes."""
+        first, steps, left = tuple(sorted(axes)), [], list(remaining)
+        seen: dict[int, set[int]] = {
+            m: {groups[m] for groups in by_groups} for m in left
+        }  # groups that occur
+        bound = math.inf if len(by_groups) == 1 else growth * self.n_states
+        while True:
+            best = min(
+                (
+                    (self.entries(after), mechanism)
+                    for mechanism in left
+                    if len(seen[mechanism]) == 1
+                    and self._is_free(mechanism, left, seen)
+                    and self.entries(after := self._after(mechanism, *seen[mechanism], axes))
+                    <= bound
+                ),
+                default=None,
+            )
+            if best is None:
+                break
+            entries, mechanism = best
+            left.remove(mechanism)
+            (group,) = seen[mechanism]
+            looks = self.looks[mechanism][group]
+            children = looks.children & axes
+            if not children:
+                continue  # the rows of a kernel sum to one
+            after = self._after(mechanism, group, axes)
+            order = tuple(sorted(after))
+            work = entries * self.entries(children)
+            step = Contraction(mechanism, group, first, order, tuple(sorted(children)), entries, work)
+            steps.append(step)
+            first, axes = order, after
+        if len(by_groups) == 1:
+            (actions,) = by_groups.values()
+            return Branch(tuple(steps), first, actions, ())
+        # Actions with similar groups stand side by side, so halves agree on more than the whole.
+        ordered = sorted(by_groups, key=lambda groups: tuple(groups[m] for m in left))
+        half = len(ordered) // 2
+        branches = [
+            self.branch({groups: by_groups[groups] for groups in part}, left, axes, growth)
+            for part in (ordered[:half], ordered[half:])
+        ]
+        branches.sort(key=lambda branch: branch.arrays(given_up=False))
+        return Branch(tuple(steps), first, (), tuple(branches))
+
+    def _is_free(self, mechanism: int, left: Sequence[int], seen: dict[int, set[int]]) -> bool:
+        """Whether no mechanism that is left looks at what this one draws."""
+        children = self.looks[mechanism][0].children
+        return not any(
+            self.looks[other][group].parents & children
+            for other in left
+            if other > mechanism
+            for group in seen[other]
+        )
+
+    def _after(self, mechanism: int, group: int, axes: Axes) -> Axes:
+        looks = self.looks[mechanism][group]
+        if not looks.children & axes:
+            return axes
+        return (axes - looks.children) | looks.parents
+
+
+def drawn_axis(position: int, n_variables: int) -> int:
+    """Axis of something drawn, by its position among next values and latents."""
+    return 2 * position + 1 if position < n_variables else n_variables + position
+
+
+def axis_sizes(model: FactoredMDP) -> dict[int, int]:
+    """Number of values of every axis."""
+    return _Planner(model).sizes
+
+
+def plan_contractions(model: FactoredMDP, limit: int) -> Branch:
+    """The cheapest plan found whose arrays stay within `limit` entries, or the smallest found.
+
+    Cost: (mechanisms^2) * (groups of actions that differ), a few times over.
+    """
+    planner = _Planner(model)
+    mechanisms = model.dynamics.mechanisms
+    by_groups: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for action in range(len(model.actions)):
+        groups = tuple(mechanism.cases.group(action) for mechanism in mechanisms)
+        by_groups[groups] = (*by_groups.get(groups, ()), action)
+    plans = [
+        planner.branch(by_groups, range(len(mechanisms)), planner.start, growth)
+        for growth in SHARED_GROWTH
+    ]
+
+    def is_better(plan: Branch) -> tuple[bool, int]:
+        entries = plan.largest * plan.arrays(given_up=True)
+        return (True, entries) if entries > limit else (False, plan.work)
+
+    return min(plans, key=is_better)
