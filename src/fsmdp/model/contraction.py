@@ -11,7 +11,7 @@ Everything here is a function of scopes and sizes: nothing is allocated.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,7 +90,9 @@ class _Planner:
     def __init__(self, model: FactoredMDP) -> None:
         dynamics, n_variables = model.dynamics, len(model.sizes)
         latents = enumerate(dynamics.drawn_sizes[n_variables:], 2 * n_variables)
-        self.sizes = {axis: size for i, size in enumerate(model.sizes) for axis in (2 * i, 2 * i + 1)}
+        self.sizes = {
+            axis: size for i, size in enumerate(model.sizes) for axis in (2 * i, 2 * i + 1)
+        }
         self.sizes |= dict(latents)
         self.n_states = model.n_states
         self.start = self._wide(2 * i + 1 for i in range(n_variables))
@@ -109,8 +111,8 @@ class _Planner:
             for mechanism in dynamics.mechanisms
         ]
 
-    def _wide(self, axes: object) -> Axes:
-        return frozenset(axis for axis in axes if self.sizes[axis] > 1)  # type: ignore[attr-defined]
+    def _wide(self, axes: Iterable[int]) -> Axes:
+        return frozenset(axis for axis in axes if self.sizes[axis] > 1)
 
     def entries(self, axes: Axes) -> int:
         return math.prod(self.sizes[axis] for axis in axes)
@@ -135,7 +137,7 @@ class _Planner:
                     for mechanism in left
                     if len(seen[mechanism]) == 1
                     and self._is_free(mechanism, left, seen)
-                    and self.entries(after := self._after(mechanism, *seen[mechanism], axes))
+                    and self.entries(after := self._after(mechanism, min(seen[mechanism]), axes))
                     <= bound
                 ),
                 default=None,
@@ -152,7 +154,9 @@ class _Planner:
             after = self._after(mechanism, group, axes)
             order = tuple(sorted(after))
             work = entries * self.entries(children)
-            step = Contraction(mechanism, group, first, order, tuple(sorted(children)), entries, work)
+            step = Contraction(
+                mechanism, group, first, order, tuple(sorted(children)), entries, work
+            )
             steps.append(step)
             first, axes = order, after
         if len(by_groups) == 1:
@@ -192,7 +196,10 @@ def drawn_axis(position: int, n_variables: int) -> int:
 
 def axis_sizes(model: FactoredMDP) -> dict[int, int]:
     """Number of values of every axis."""
-    return _Planner(model).sizes
+    n_variables = len(model.sizes)
+    drawn = enumerate(model.dynamics.drawn_sizes)
+    sizes = {drawn_axis(position, n_variables): size for position, size in drawn}
+    return sizes | {2 * position: size for position, size in enumerate(model.sizes)}
 
 
 def plan_contractions(model: FactoredMDP, limit: int) -> Branch:
