@@ -11,7 +11,7 @@ Everything here is a function of scopes and sizes: nothing is allocated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,11 +89,7 @@ class _Planner:
 
     def __init__(self, model: FactoredMDP) -> None:
         dynamics, n_variables = model.dynamics, len(model.sizes)
-        latents = enumerate(dynamics.drawn_sizes[n_variables:], 2 * n_variables)
-        self.sizes = {
-            axis: size for i, size in enumerate(model.sizes) for axis in (2 * i, 2 * i + 1)
-        }
-        self.sizes |= dict(latents)
+        self.sizes = axis_sizes(model)
         self.n_states = model.n_states
         self.start = self._wide(2 * i + 1 for i in range(n_variables))
 
@@ -124,69 +120,58 @@ class _Planner:
         axes: Axes,
         growth: float,
     ) -> Branch:
-        """The plan for some actions, by their groups in all mechanisms, from an array's axes."""
-        first, steps, left = tuple(sorted(axes)), [], list(remaining)
-        seen: dict[int, set[int]] = {
-            m: {groups[m] for groups in by_groups} for m in left
-        }  # groups that occur
+        """The plan for some actions, by their groups in all mechanisms, from an array's axes.
+
+        Always the contraction that leaves the smallest array, among those that all agree on.
+        """
+        order, entries, steps = tuple(sorted(axes)), self.entries(axes), []
+        kernels = {
+            m: {groups[m]: self.looks[m][groups[m]] for groups in by_groups} for m in remaining
+        }
         bound = math.inf if len(by_groups) == 1 else growth * self.n_states
-        while True:
-            best = min(
-                (
-                    (self.entries(after), mechanism)
-                    for mechanism in left
-                    if len(seen[mechanism]) == 1
-                    and self._is_free(mechanism, left, seen)
-                    and self.entries(after := self._after(mechanism, min(seen[mechanism]), axes))
-                    <= bound
-                ),
-                default=None,
-            )
-            if best is None:
-                break
-            entries, mechanism = best
-            left.remove(mechanism)
-            (group,) = seen[mechanism]
-            looks = self.looks[mechanism][group]
+        while found := self._smallest(kernels, axes, entries, bound):
+            entries, mechanism = found
+            ((group, looks),) = kernels.pop(mechanism).items()
             children = looks.children & axes
             if not children:
                 continue  # the rows of a kernel sum to one
-            after = self._after(mechanism, group, axes)
-            order = tuple(sorted(after))
+            axes = (axes - children) | looks.parents
+            before, order, summed = order, tuple(sorted(axes)), tuple(sorted(children))
             work = entries * self.entries(children)
-            step = Contraction(
-                mechanism, group, first, order, tuple(sorted(children)), entries, work
-            )
-            steps.append(step)
-            first, axes = order, after
+            steps.append(Contraction(mechanism, group, before, order, summed, entries, work))
         if len(by_groups) == 1:
             (actions,) = by_groups.values()
-            return Branch(tuple(steps), first, actions, ())
+            return Branch(tuple(steps), order, actions, ())
         # Actions with similar groups stand side by side, so halves agree on more than the whole.
-        ordered = sorted(by_groups, key=lambda groups: tuple(groups[m] for m in left))
-        half = len(ordered) // 2
+        left = list(kernels)
+        similar = sorted(by_groups, key=lambda groups: tuple(groups[m] for m in left))
+        half = len(similar) // 2
         branches = [
             self.branch({groups: by_groups[groups] for groups in part}, left, axes, growth)
-            for part in (ordered[:half], ordered[half:])
+            for part in (similar[:half], similar[half:])
         ]
+        # The last one may give up the array they share, so it is the one that needs most.
         branches.sort(key=lambda branch: branch.arrays(given_up=False))
-        return Branch(tuple(steps), first, (), tuple(branches))
+        return Branch(tuple(steps), order, (), tuple(branches))
 
-    def _is_free(self, mechanism: int, left: Sequence[int], seen: dict[int, set[int]]) -> bool:
-        """Whether no mechanism that is left looks at what this one draws."""
-        children = self.looks[mechanism][0].children
-        return not any(
-            self.looks[other][group].parents & children
-            for other in left
-            if other > mechanism
-            for group in seen[other]
+    def _smallest(
+        self, kernels: Mapping[int, Mapping[int, _Looks]], axes: Axes, entries: int, bound: float
+    ) -> tuple[int, int] | None:
+        """Entries after the best contraction that is possible now, and its mechanism."""
+        looked_at = frozenset[int]().union(
+            *(looks.parents for groups in kernels.values() for looks in groups.values())
         )
-
-    def _after(self, mechanism: int, group: int, axes: Axes) -> Axes:
-        looks = self.looks[mechanism][group]
-        if not looks.children & axes:
-            return axes
-        return (axes - looks.children) | looks.parents
+        best = None
+        for mechanism, groups in kernels.items():
+            looks = next(iter(groups.values()))
+            if len(groups) > 1 or looks.children & looked_at:
+                continue
+            after, children = entries, looks.children & axes
+            if children:
+                after = after // self.entries(children) * self.entries(looks.parents - axes)
+            if after <= bound and (best is None or after < best[0]):
+                best = after, mechanism
+        return best
 
 
 def drawn_axis(position: int, n_variables: int) -> int:
@@ -215,7 +200,7 @@ def plan_contractions(model: FactoredMDP, limit: int) -> Branch:
         by_groups[groups] = (*by_groups.get(groups, ()), action)
     plans = [
         planner.branch(by_groups, range(len(mechanisms)), planner.start, growth)
-        for growth in SHARED_GROWTH
+        for growth in (SHARED_GROWTH if len(by_groups) > 1 else SHARED_GROWTH[:1])
     ]
 
     def is_better(plan: Branch) -> tuple[bool, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fsmdp.errors import ModelError, PlanningError, SizeError
-from fsmdp.model.checks import as_number, as_whole, show, show_count
+from fsmdp.model.checks import as_number, as_whole, show, show_count, show_memory
 from fsmdp.model.contraction import Branch, plan_contractions
 from fsmdp.model.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
 from fsmdp.model.induction import Actions, action_type, induct_backward, iterate_values
@@ -22,6 +22,8 @@ CHEAP_WORK = 2**34
 """Multiplications, about twenty seconds of one core, up to which all states are solved."""
 PATH_COST = 2**8
 """About how many multiplications following one combination of outcomes takes."""
+FEWER = 4
+"""How many times fewer than all states the reachable ones must be where both can be solved."""
 ENDLESS_SWEEPS = 100
 """Sweeps that an infinite horizon is taken to need when costs are compared."""
 
@@ -70,7 +72,7 @@ class Exact:
         check_model(model, "Exact")
         check = _clock(self.time_limit)
         if self.reachable is True:
-            return _over_reachable(model, self.limit, self.limit, check)
+            return _over_reachable(model, check, self.limit, self.limit)
         if self._is_tiny(model):
             flat = enumerate_states(model, self.limit)
             values, actions = solve_flat(flat)
@@ -87,9 +89,9 @@ class Exact:
         if self.reachable == "auto" and plan.work * sweeps > CHEAP_WORK:
             try:
                 paths = min(plan.work, plan.work * sweeps // PATH_COST)
-                return _over_reachable(model, self.limit, paths, check)
+                return _over_reachable(model, check, self.limit, paths, model.n_states // FEWER)
             except SizeError:
-                pass  # not fewer than all states, by enough to be worth it
+                pass  # not few enough to be worth it
         return _over_all(model, plan, keep_all, check)
 
     def _is_tiny(self, model: FactoredMDP) -> bool:
@@ -102,7 +104,7 @@ class Exact:
         self, model: FactoredMDP, refused: SizeError, check: Callable[[], None]
     ) -> ExactSolution:
         try:
-            return _over_reachable(model, self.limit, self.limit, check)
+            return _over_reachable(model, check, self.limit, self.limit)
         except SizeError as error:
             raise SizeError(f"{refused} As for {error}") from None
 
@@ -137,10 +139,10 @@ def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:
 
 
 def _too_large(where: str, what: str, needed: int, limit: int) -> SizeError:
-    memory = f"{needed / 2**27:.2g} GiB" if needed < 2**60 else "more than any memory"
     return SizeError(
-        f"{where}: contraction needs {what} ({memory}), the limit is {show_count(limit)}; use a "
-        "larger limit=, a smaller model, or a planner that does not enumerate (fsmdp.plan)."
+        f"{where}: contraction needs {what} ({show_memory(needed)}), the limit is "
+        f"{show_count(limit)}; use a larger limit=, a smaller model, or a planner that does not "
+        "enumerate (fsmdp.plan)."
     )
 
 
@@ -165,12 +167,10 @@ def _over_all(
     return ExactSolution(model, *induct_backward(model, model.n_states, keep_all, back_up))
 
 
-def _over_reachable(
-    model: FactoredMDP, limit: int, paths: int, check: Callable[[], None]
-) -> ExactSolution:
-    from fsmdp.model.reachable import explore
+def _over_reachable(model: FactoredMDP, check: Callable[[], None], *room: int) -> ExactSolution:
+    from fsmdp.model.reachable import Room, explore
 
-    reached, successors = explore(model, limit, paths, check)
+    reached, successors = explore(model, Room(*room), check)
 
     def back_up(later: Floats, values: Floats, actions: Actions, slack: float, row: int) -> None:
         check()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import SizeError
-from fsmdp.model.checks import show_count
+from fsmdp.model.checks import show_count, show_memory
 from fsmdp.model.flat import TIE
 from fsmdp.model.following import (
     FULL,
@@ -28,7 +28,7 @@ from fsmdp.model.following import (
     insert_all,
     state_words,
 )
-from fsmdp.model.induction import Actions
+from fsmdp.model.induction import Actions, action_type
 from fsmdp.model.loops import threads
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
@@ -36,6 +36,17 @@ from fsmdp.model.tables import Floats, Rebuilt, read_only
 FEW = 2**10
 PAUSE = 2**22
 """Outcomes that compiled code follows before it lets others look at the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How far a search for reachable states may go."""
+
+    numbers: int
+    """Of eight bytes, that are held at once, tables of values and actions included."""
+    paths: int
+    """Combinations of outcomes that are followed."""
+    states: int = 2**30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,15 +113,14 @@ class Successors:
 
 
 def explore(
-    model: FactoredMDP, limit: int, paths: int, check: Callable[[], None]
+    model: FactoredMDP, room: Room, check: Callable[[], None]
 ) -> tuple[ReachedStates, Successors]:
     """All states that can be reached, within the horizon, and what follows each of them.
 
-    A SizeError if that takes more than `limit` numbers, tables of values and actions included, or
-    if more than `paths` combinations of outcomes have to be followed. Cost: the combinations of
-    outcomes of positive probability, over all states reached and actions.
+    A SizeError as soon as there is no room. Cost: the combinations of outcomes of positive
+    probability, over all states reached and actions.
     """
-    search = _Search(model, limit, paths)
+    search = _Search(model, room)
     search.begin()
     depth = 0
     while len(search.ends) < 2 or search.ends[-1] > search.ends[-2]:
@@ -124,10 +134,9 @@ def explore(
 class _Search:
     """Arrays that grow."""
 
-    def __init__(self, model: FactoredMDP, limit: int, paths: int) -> None:
-        self.model, self.limit, self.paths_left = model, limit, paths
+    def __init__(self, model: FactoredMDP, room: Room) -> None:
+        self.model, self.room, self.paths_left = model, room, room.paths
         self.rules = flat_rules(model)
-        self.n_paths = paths
         self.n_found, self.n_expanded, self.n_entries = 0, 0, 0
         self.ends: list[int] = []
         words = int(self.rules.word.max()) + 1
@@ -136,13 +145,14 @@ class _Search:
         self.slots = np.full(2 * FEW, -1, dtype=np.int32)
         self.targets = np.zeros(FEW, dtype=np.int32)
         self.probabilities = np.zeros(FEW)
-        self.starts = np.zeros(1, dtype=np.int64)
-        self.rewards = np.zeros(0)
+        self.starts = np.zeros(FEW * self.rules.n_actions + 1, dtype=np.int64)
+        self.rewards = np.zeros(FEW * self.rules.n_actions)
 
     def begin(self) -> None:
         """Number the states at which an episode may begin."""
         supports = [np.flatnonzero(d) for d in self.model.initial_distributions()]
         count = math.prod(map(len, supports))
+        self._check_size(len(self.targets), count)
         while len(self.keys) < count:
             self._grow_states()
         keys = np.zeros((1, self.keys.shape[1]), dtype=np.int64)
@@ -158,12 +168,6 @@ class _Search:
     def expand(self, check: Callable[[], None]) -> None:
         """Follow every action from the states found last."""
         end = self.n_found
-        rows = end * self.rules.n_actions
-        self._check_size(len(self.targets), len(self.keys))
-        self.starts = np.concatenate(
-            [self.starts, np.zeros(rows + 1 - len(self.starts), dtype=np.int64)]
-        )
-        self.rewards = np.concatenate([self.rewards, np.zeros(rows - len(self.rewards))])
         while self.n_expanded < end:
             check()
             status, self.n_expanded, self.n_found, self.n_entries, followed = follow_all(
@@ -184,10 +188,10 @@ class _Search:
             self.paths_left -= followed
             if status == TOO_MANY:
                 raise SizeError(
-                    f"the states that can be reached: after {show_count(self.n_found)} states more "
-                    f"than {show_count(self.n_paths)} combinations of outcomes had to be followed; "
-                    "where most variables change by themselves use fsmdp.plan, which does not "
-                    "list states."
+                    f"the states that can be reached: {show_count(self.n_found)} states were found and "
+                    f"more than {show_count(self.room.paths)} combinations of outcomes have to be "
+                    "followed; where most variables change by themselves use fsmdp.plan, which "
+                    "does not list states."
                 )
             if status == FULL:
                 if self.n_found == len(self.keys):
@@ -199,6 +203,7 @@ class _Search:
     def result(self) -> tuple[ReachedStates, Successors]:
         """What was found, without the room to grow."""
         n, m = self.n_found, self.n_entries
+        self._check_size(m, n)
         reached = ReachedStates(self.keys[:n].copy(), self.slots, tuple(self.ends))
         return reached, Successors(
             self.rules.n_actions,
@@ -213,6 +218,8 @@ class _Search:
         self._check_size(len(self.targets), more)
         self.keys = np.concatenate([self.keys, np.zeros_like(self.keys)])
         self.marks = np.concatenate([self.marks, np.zeros_like(self.marks)])
+        self.rewards = np.concatenate([self.rewards, np.zeros_like(self.rewards)])
+        self.starts = np.concatenate([self.starts, np.zeros_like(self.starts[1:])])
         self.slots = np.full(2 * more, -1, dtype=np.int32)
         insert_all(self.keys, self.slots, 0, self.n_found)
 
@@ -224,14 +231,15 @@ class _Search:
     def _check_size(self, entries: int, states: int) -> None:
         """Refuse what would not fit; in numbers of eight bytes, two integers of four being one."""
         steps = 1 if self.model.horizon is None else self.model.horizon + 1
-        found = max(self.n_found, 1)
+        table = steps + -(-steps * action_type(self.model).itemsize // 8)
         each = self.keys.shape[1] + 2 + 2 * self.rules.n_actions
-        needed = 3 * entries // 2 + states * each + found * 2 * steps
-        if needed > self.limit or states > 2**30:
+        needed = 3 * entries // 2 + states * each + self.n_found * table
+        if needed > self.room.numbers or states > 2 * self.room.states:
             raise SizeError(
                 f"the states that can be reached: {show_count(self.n_found)} states and "
-                f"{show_count(max(1, self.n_entries))} successors were found, and more need room "
-                f"for {show_count(needed)} numbers ({needed / 2**27:.2g} GiB), the limit is "
-                f"{show_count(self.limit)}; use a larger limit=, or a planner that does not list "
-                "states (fsmdp.plan)."
+                f"{show_count(self.n_entries)} successors were found, and to go on needs room for "
+                f"{show_count(states)} states, {show_count(needed)} numbers "
+                f"({show_memory(needed)}), the limits are {show_count(self.room.states)} and "
+                f"{show_count(self.room.numbers)}; use a larger limit=, or a planner that does "
+                "not list states (fsmdp.plan)."
             )
