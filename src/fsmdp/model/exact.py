@@ -45,7 +45,8 @@ class Exact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", as_whole(self.limit, "limit", 1))
-        if self.reachable not in (True, False, "auto"):
+        named = isinstance(self.reachable, str) and self.reachable == "auto"
+        if not named and not isinstance(self.reachable, bool):
             raise ModelError(
                 f'reachable: expected True, False or "auto", found {show(self.reachable)}; '
                 "give one of them."

@@ -187,11 +187,12 @@ class _Search:
             )
             self.paths_left -= followed
             if status == TOO_MANY:
+                found = show_count(self.n_found)
                 raise SizeError(
-                    f"the states that can be reached: {show_count(self.n_found)} states were found and "
-                    f"more than {show_count(self.room.paths)} combinations of outcomes have to be "
-                    "followed; where most variables change by themselves use fsmdp.plan, which "
-                    "does not list states."
+                    f"the states that can be reached: {found} states were found, and more than "
+                    f"{show_count(self.room.paths)} combinations of outcomes have to be followed; "
+                    "where most variables change by themselves use fsmdp.plan, which does not "
+                    "list states."
                 )
             if status == FULL:
                 if self.n_found == len(self.keys):
