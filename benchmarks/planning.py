@@ -10,6 +10,7 @@ import time
 from math import log
 
 import numpy as np
+from _plain_planning import plan_stages_plainly, plan_stationary_plainly
 from rich.console import Console
 from rich.table import Table
 
@@ -20,7 +21,6 @@ from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_c
 from fsmdp.planning.ellipsoid import solve_ellipsoid
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import separate
-from _plain_planning import plan_stages_plainly, plan_stationary_plainly
 
 console = Console(highlight=False)
 

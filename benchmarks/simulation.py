@@ -7,11 +7,11 @@ import random
 import time
 
 import numpy as np
+from _plain_simulation import simulate_plainly
 from rich.console import Console
 from rich.table import Table
 
 import fsmdp
-from _plain_simulation import simulate_plainly
 
 HORIZON = 40
 

@@ -7,7 +7,9 @@ import pytest
 
 from fsmdp.domains import gridworld
 from fsmdp.errors import ModelError
-from fsmdp.model.flat import enumerate_states, evaluate_exactly, solve_exactly
+from fsmdp.model.evaluation import evaluate_exactly
+from fsmdp.model.exact import solve_exactly
+from fsmdp.model.flat import enumerate_states
 from fsmdp.simulation.rollout import rollout
 
 

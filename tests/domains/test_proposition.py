@@ -7,7 +7,8 @@ import pytest
 
 from fsmdp.domains import proposition_one
 from fsmdp.errors import ModelError
-from fsmdp.model.flat import enumerate_states, solve_exactly
+from fsmdp.model.exact import solve_exactly
+from fsmdp.model.flat import enumerate_states
 
 
 def optimal_q(model):

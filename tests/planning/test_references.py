@@ -8,7 +8,7 @@ from fsmdp.domains import ExogenousBlock, Influence, random_model, sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.flat import solve_exactly
+from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Table

@@ -10,10 +10,11 @@ from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.flat import ExactSolution, solve_exactly
+from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.policies import PolicyFunction
 from fsmdp.model.rewards import Reward
+from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.structure import check_horizon
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable

@@ -127,7 +127,7 @@ def _plan(model: FactoredMDP, basis: Basis, options: Options, _: int) -> Learner
 
 def _optimal(model: FactoredMDP, basis: Basis, _: Options, __: int) -> Learner:
     from fsmdp.learning.baselines.fixed import FixedPolicy
-    from fsmdp.model.flat import solve_exactly
+    from fsmdp.model.exact import solve_exactly
 
     return FixedPolicy(model.structure(basis), solve_exactly(model), label="exact optimum")
 

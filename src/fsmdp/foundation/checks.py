@@ -67,6 +67,11 @@ def show_count(count: int) -> str:
     return str(count) if count < EXACT_COUNT else f"2^{(count - 1).bit_length()}"
 
 
+def show_memory(numbers: int) -> str:
+    """How messages write the memory that numbers of eight bytes take."""
+    return f"{numbers / 2**27:.2g} GiB" if numbers < 2**60 else "more than any memory"
+
+
 def plural(count: int, noun: str) -> str:
     """A count and its noun: 1 variable, 2 variables."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import SizeError
-from fsmdp.foundation.checks import as_step, as_whole, plural, show_count
+from fsmdp.foundation.checks import as_whole, plural, show_count
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.policies import Policy, follow, is_table, policy_table, state_strides
+from fsmdp.model.policies import state_strides
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import table_size
 
@@ -50,50 +50,6 @@ class FlatMDP(Rebuilt):
         return f"FlatMDP({plural(len(self.states), 'state')}, {self.model!r})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactSolution(Rebuilt):
-    """Optimal values and actions of every state and step (one step stands for all if infinite)."""
-
-    flat: FlatMDP
-    values: Floats  # (horizon + 1, n_states), last row 0; (1, n_states) if infinite
-    actions: Integers  # (horizon, n_states); (1, n_states) if infinite
-
-    def __post_init__(self) -> None:
-        for name in ("values", "actions"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
-    @property
-    def model(self) -> FactoredMDP:
-        """The model that was solved."""
-        return self.flat.model
-
-    def value(self, state: Sequence[int], step: int = 1) -> float:
-        """Expected return from a state at a step, acting optimally."""
-        return float(self.values[self._row(step), self.flat.index(state)])
-
-    def action(self, state: Sequence[int], step: int = 1) -> str:
-        """An optimal action; the first in the model's order where several are, up to rounding."""
-        return self.model.actions[int(self.actions[self._row(step), self.flat.index(state)])]
-
-    @property
-    def start_value(self) -> float:
-        """Expected return from the initial distribution."""
-        return float(self.flat.initial() @ self.values[0])
-
-    @property
-    def uniform_value(self) -> float:
-        """Mean over all states of the value at the first step."""
-        return float(self.values[0].mean())
-
-    def _row(self, step: int) -> int:
-        number = as_step(step, self.model.horizon)
-        return 0 if self.model.horizon is None else number - 1
-
-    def __repr__(self) -> str:
-        states = plural(len(self.flat.states), "state")
-        return f"ExactSolution({states}, start value {self.start_value:.6g})"
-
-
 def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     """Transition matrices and rewards over all states.
 
@@ -103,14 +59,7 @@ def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     """
     check_model(model, "enumeration")
     limit = as_whole(limit, "limit", 1)
-    many = model.n_states >= 10**7
-    count = f"10^{model.log10_states:.1f}" if many else str(model.n_states)
-    entries = len(model.actions) * model.n_states**2
-    _refuse_if_huge(entries, f"{len(model.actions)} x ({count} states)^2", limit)
-    for action in range(len(model.actions)):
-        joint = max(table_size(sizes) for sizes, _ in _draws(model, action))
-        drawn = f"({count} states) x ({show_count(joint)} joint values drawn in a step)"
-        _refuse_if_huge(joint * max(model.n_states, len(model.dynamics.drawn_sizes)), drawn, limit)
+    _check_size(model, limit)
     states = _assignments(model.sizes)
     return FlatMDP(
         model,
@@ -120,63 +69,44 @@ def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     )
 
 
-def solve_exactly(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> ExactSolution:
-    """Optimal values by backward induction; by policy iteration when the horizon is None.
+def can_enumerate(model: FactoredMDP, limit: int) -> bool:
+    """Whether `enumerate_states` would stay within a limit."""
+    try:
+        _check_size(model, limit)
+    except SizeError:
+        return False
+    return True
 
-    V_l(s) = max_a R(s, a) + discount * sum_s' P(s' | s, a) V_{l+1}(s')
-    Actions whose values are equal up to rounding (1e-12) are ties, and the first one wins.
-    Cost: horizon * |actions| * |states|^2.
+
+def _check_size(model: FactoredMDP, limit: int) -> None:
+    many = model.n_states >= 10**7
+    count = f"10^{model.log10_states:.1f}" if many else str(model.n_states)
+    entries = len(model.actions) * model.n_states**2
+    _refuse_if_huge(entries, f"{len(model.actions)} x ({count} states)^2", limit)
+    for action in range(len(model.actions)):
+        joint = max(table_size(sizes) for sizes, _ in _draws(model, action))
+        drawn = f"({count} states) x ({show_count(joint)} joint values drawn in a step)"
+        _refuse_if_huge(joint * max(model.n_states, len(model.dynamics.drawn_sizes)), drawn, limit)
+
+
+def solve_flat(flat: FlatMDP) -> tuple[Floats, Integers]:
+    """Optimal values and actions by backward induction, or by policy iteration if infinite.
+
+    Shapes (horizon + 1, n_states) and (horizon, n_states); (1, n_states) both if infinite.
     """
-    flat = enumerate_states(model, limit)
+    model = flat.model
     if model.horizon is None:
         return _solve_stationary(flat)
-    every_step = f"{model.horizon} steps x {len(flat.states)} states"
-    _refuse_if_huge((model.horizon + 1) * len(flat.states), every_step, int(limit))
     values = np.zeros((model.horizon + 1, len(flat.states)))
     actions = np.zeros((model.horizon, len(flat.states)), dtype=np.int64)
     for row in reversed(range(model.horizon)):
         q_values = flat.rewards + model.discount * flat.transitions @ values[row + 1]
         actions[row] = _first_best(q_values)
         values[row] = q_values.max(axis=0)
-    return ExactSolution(flat, values, actions)
+    return values, actions
 
 
-def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMIT) -> Floats:
-    """Expected return of a policy from every state at the first step.
-
-    The same shapes and cost as `solve_exactly`; states in the order of `FlatMDP.states`. With an
-    infinite horizon the policy is taken at step 1 and followed for ever: one that depends on the
-    step is not what is evaluated then.
-    """
-    choose = follow(check_model(model, "evaluate_exactly"), policy)
-    table = None
-    if isinstance(policy, ExactSolution) or is_table(policy):
-        given = policy.actions if isinstance(policy, ExactSolution) else policy
-        table = policy_table(model, given)
-    flat = enumerate_states(model, limit)
-    every = np.arange(len(flat.states))
-
-    def backup(step: int) -> tuple[Floats, Floats]:
-        if choose is None:
-            return flat.rewards.mean(axis=0), flat.transitions.mean(axis=0)
-        if table is not None:
-            chosen = table[min(step, len(table)) - 1]
-        else:
-            chosen = np.array([choose(state, step) for state in map(tuple, flat.states.tolist())])
-        return flat.rewards[chosen, every], flat.transitions[chosen, every]
-
-    if model.horizon is None:
-        rewards, transitions = backup(1)
-        system = np.eye(len(every)) - model.discount * transitions
-        return np.asarray(np.linalg.solve(system, rewards), dtype=np.float64)
-    values = np.zeros(len(every))
-    for step in reversed(range(1, model.horizon + 1)):
-        rewards, transitions = backup(step)
-        values = rewards + model.discount * transitions @ values
-    return values
-
-
-def _solve_stationary(flat: FlatMDP) -> ExactSolution:
+def _solve_stationary(flat: FlatMDP) -> tuple[Floats, Integers]:
     model, every = flat.model, np.arange(len(flat.states))
     chosen = flat.rewards.argmax(axis=0)
     tried: set[bytes] = set()
@@ -191,7 +121,7 @@ def _solve_stationary(flat: FlatMDP) -> ExactSolution:
         better = q_values.max(axis=0) > q_values[chosen, every] + TIE * (1 + np.abs(values))
         chosen = np.where(better, q_values.argmax(axis=0), chosen)
         if chosen.tobytes() in tried:
-            return ExactSolution(flat, values[None, :], _first_best(q_values)[None, :])
+            return values[None, :], _first_best(q_values)[None, :]
 
 
 def _first_best(q_values: Floats) -> Integers:

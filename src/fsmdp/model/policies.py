@@ -36,6 +36,7 @@ instead of one for all states.
 """
 
 RANDOM = "random"
+SMALL_TABLE = 2**22
 
 EXPECTED = (
     "a plan, an exact solution, a function (state, step) -> action, an integer table by state, "
@@ -124,14 +125,17 @@ def policy_table(model: FactoredMDP, policy: object) -> Integers:
             f"policy table: expected shape ({show_count(n_states)},){ends}, one action for each "
             f"state, or one axis per variable, found {show(array.shape)}; reshape it."
         )
-    wrong = (array < 0) | (array >= len(model.actions))
-    if wrong.any():
+    if array.min() < 0 or array.max() >= len(model.actions):
+        wrong = (array < 0) | (array >= len(model.actions))
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise PolicyError(
             f"policy table: entry {show(index)} is {array[index]}, expected the position of an "
             f"action, 0 to {len(model.actions) - 1}; correct it."
         )
-    return np.ascontiguousarray(array.reshape(-1, n_states), dtype=np.int64)
+    # Small tables are all of one kind, so that little has to be compiled; large ones are compact.
+    large = array.size > SMALL_TABLE
+    kind = np.min_scalar_type(len(model.actions) - 1) if large else np.dtype(np.int64)
+    return np.ascontiguousarray(array.reshape(-1, n_states), dtype=kind)
 
 
 def state_strides(sizes: Sequence[int]) -> Integers:

@@ -23,7 +23,7 @@ from fsmdp.experiments.report.charts import Line
 from fsmdp.learning.acting import Learner
 from fsmdp.learning.learn import learn
 from fsmdp.model.basis import Basis
-from fsmdp.model.flat import solve_exactly
+from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.auto import plan

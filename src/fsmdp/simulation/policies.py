@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.model.flat import ExactSolution
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.policies import (
@@ -19,6 +18,7 @@ from fsmdp.model.policies import (
     policy_table,
     state_strides,
 )
+from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.tables import Floats
 from fsmdp.planning.greedy import greedy_action
 from fsmdp.planning.plan import Plan
@@ -50,6 +50,8 @@ def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
         return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, ExactSolution):
         check_origin(model, policy)
+        if policy.reached is not None:
+            return None  # its columns are found by a look-up of states, not by strides
         table = policy_table(model, policy.actions)
         return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
     if isinstance(policy, Plan):

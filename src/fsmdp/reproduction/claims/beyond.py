@@ -16,7 +16,7 @@ from fsmdp.learning.psrl import PSRLFactored
 from fsmdp.learning.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.flat import solve_exactly
+from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope

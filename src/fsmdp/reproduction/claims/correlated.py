@@ -18,7 +18,9 @@ from fsmdp.learning.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.flat import enumerate_states, evaluate_exactly, solve_exactly
+from fsmdp.model.evaluation import evaluate_exactly
+from fsmdp.model.exact import solve_exactly
+from fsmdp.model.flat import enumerate_states
 from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table

@@ -13,7 +13,7 @@ from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.learning.acting import Learner
 from fsmdp.learning.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
-from fsmdp.model.flat import solve_exactly
+from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.auto import plan as make_plan
 from fsmdp.planning.bellman import network_of_structure
