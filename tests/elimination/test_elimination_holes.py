@@ -1,0 +1,34 @@
+"""Claims that no other test would notice to be broken: found by putting mistakes in by hand."""
+
+from itertools import pairwise
+
+from elimination_oracles import ring
+
+from fsmdp.elimination import Network, build, min_fill
+from fsmdp.model.cases import Cases
+
+
+def two_chains():
+    """Two actions with nothing in common: the variables are chained in an order of each's own."""
+    shuffled = [3, 0, 2, 4, 1]
+    factors = [Cases(((i, i + 1), ()), {1: 1}) for i in range(4)]
+    factors += [Cases(((), tuple(sorted(pair))), {1: 1}) for pair in pairwise(shuffled)]
+    return Network((2,) * 5, 2, tuple(factors))
+
+
+def test_a_network_for_each_class_is_taken_where_it_needs_fewer_rows():
+    network = two_chains()
+    rows = {method: build(network, method=method).n_rows for method in ("shared", "separate")}
+    assert rows["separate"] < rows["shared"]
+    assert build(network).method == "separate"
+    assert build(network).n_rows == rows["separate"]
+
+
+def test_the_reason_names_the_ways_that_were_not_taken():
+    assert "one network for each class of actions would need more" in build(ring(40)).why
+
+
+def test_min_fill_begins_where_no_edge_is_added():
+    cycle = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    clique = (4, 5, 6, 7, 8)  # more neighbours, but each is already joined to each
+    assert min_fill([*cycle, clique], [2] * 9).variables[0] in clique
