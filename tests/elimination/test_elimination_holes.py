@@ -2,7 +2,9 @@
 
 from itertools import pairwise
 
-from elimination_oracles import ring
+import numpy as np
+import pytest
+from elimination_oracles import bucket_elimination, random_entries, ring
 
 from fsmdp.elimination import Network, build, min_fill
 from fsmdp.model.cases import Cases
@@ -22,6 +24,21 @@ def test_a_network_for_each_class_is_taken_where_it_needs_fewer_rows():
     assert rows["separate"] < rows["shared"]
     assert build(network).method == "separate"
     assert build(network).n_rows == rows["separate"]
+
+
+@pytest.mark.parametrize("exceptions", [{}, {1: 1}], ids=["no action differs", "one differs"])
+def test_messages_reach_all_the_way_through_a_deep_tree(exceptions):
+    """Where few actions differ, most messages are needed by other messages only."""
+    n_variables = 40
+    factors = [Cases(((i, i + 1),)) for i in range(n_variables - 1)]
+    factors.append(Cases(((0,), (0,)), exceptions))
+    network = Network((2,) * n_variables, 2, tuple(factors))
+    entries = random_entries(network)
+    along = range(n_variables)
+    expected = [bucket_elimination(network, entries, action, along)[0] for action in range(2)]
+    for order in (along, along[::-1], None):
+        elimination = build(network, elimination_order=order, method="shared")
+        np.testing.assert_allclose(elimination.maximise(entries).values, expected)
 
 
 def test_the_reason_names_the_ways_that_were_not_taken():

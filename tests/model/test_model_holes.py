@@ -75,3 +75,11 @@ def test_the_rounding_of_a_mean_covers_a_sum_of_so_many_products(size):
     assert exact.scope == rounded.scope == (1,)
     assert exact.values[0] >= size * eps / 2 * 1e9
     assert rounded.values[0] - exact.values[0] >= 1e-12 * 1e9
+
+
+def test_ancestors_are_listed_in_the_order_in_which_they_are_drawn():
+    names = [f"x{i}" for i in range(9)]
+    alone = [Conditional(name, [Case(ANY, [], [0.5, 0.5])]) for name in names[:-1]]
+    last = Conditional("x8", [Case(ANY, [], [[0.9, 0.1], [0.2, 0.8]], drawn=["x1"])])
+    model = coin(variables=[Variable(name, 2) for name in names], conditionals=[*alone, last])
+    assert model.dynamics.ancestry((8,)).groups[0].mechanisms == (1, 8)

@@ -1,5 +1,7 @@
 """Claims that no other test would notice to be broken: found by putting mistakes in by hand."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,9 +13,11 @@ import fsmdp
 from fsmdp import ANY, Basis, Case, Conditional, FactoredMDP, Reward, Variable
 from fsmdp.domains import sysadmin
 from fsmdp.planning.bellman import network_of_model
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.cuts import Master
+from fsmdp.planning.certificate import certify, lifts_of
+from fsmdp.planning.conditioning import conditioning_of
+from fsmdp.planning.cuts import CUTS_PER_COLUMN, Master
 from fsmdp.planning.oracle import following_weights
+from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import REACH, Solution, Status, dual_bound, unsolved
 from fsmdp.planning.values import largest_value, sum_of_discounts, value_span
 
@@ -85,6 +89,34 @@ def test_a_lift_covers_the_rounding_of_every_sum_that_it_is_made_of(problem, see
         after = certificate.lifts[row]
 
 
+@given(
+    discount=st.sampled_from([0.1, 0.9, 0.999999, 1.0]),
+    steps=st.integers(1, 5),
+    exponents=st.tuples(st.floats(-9, 9), st.floats(-9, 9)),
+    seed=st.integers(0, 10_000),
+)
+@settings(max_examples=100, deadline=None)
+def test_lifted_constants_leave_no_violation_as_rationals(discount, steps, exponents, seed):
+    """lift_l >= violation_l + discount * lift_{l+1} after all sums have been rounded."""
+    rng = np.random.default_rng(seed)
+    violations, constants = (
+        10.0**exponent * rng.normal(size=steps) * 10.0 ** rng.uniform(-6, 6, size=steps)
+        for exponent in exponents
+    )
+    for horizon in (steps, None):
+        if horizon is None and discount == 1.0:
+            continue
+        model = coin([], horizon=horizon, discount=discount)
+        network, _ = network_of_model(model, Basis())
+        given_up = slice(0, network.n_weight_rows)
+        before = constants[given_up]
+        after = before + lifts_of(network, violations[given_up], before)
+        lifts = [Fraction(b) - Fraction(a) for a, b in zip(before, after, strict=True)]
+        following = lifts if horizon is None else [*lifts[1:], Fraction(0)]
+        for lift, violation, later in zip(lifts, violations, following, strict=False):
+            assert lift >= Fraction(violation) + Fraction(discount) * later
+
+
 def coin(terms, **changes):
     """A variable that is drawn anew at every step, with the means of some reward terms."""
     parts = {
@@ -108,6 +140,13 @@ class TestScales:
         for changes, total in ((half, 1.75), ({}, 3.0), (half | {"horizon": None}, 2.0)):
             network, _ = network_of_model(coin([], **changes), Basis())
             assert sum_of_discounts(network) == total
+
+    @pytest.mark.parametrize(
+        ("terms", "scale"), [([(-3.0, 1.0), (0.0, 2.0)], 3.0), ([(0.0, 0.0)], 1.0), ([], 1.0)]
+    )
+    def test_rewards_are_scaled_by_the_largest_unless_all_are_zero(self, terms, scale):
+        _, intervals = network_of_model(coin(terms), Basis())
+        assert reward_scale(intervals) == scale
 
     @pytest.mark.parametrize(
         ("terms", "largest", "span"),
@@ -135,3 +174,20 @@ def test_a_limit_of_rounds_holds_for_every_stage(monkeypatch):
     model = sysadmin(5, topology="star", horizon=4)
     fsmdp.plan(model, method="cutting-planes", max_rounds=1, tolerance=1e-12)
     assert len(solves) == model.horizon + 1
+
+
+def test_cuts_are_forgotten_only_where_there_are_many_and_they_are_slack():
+    network, intervals = network_of_model(coin([(0.0, 1.0)]), Basis())
+    master = Master(np.ones(1), np.zeros((1, 1)), 1.0, conditioning_of(network, intervals))
+
+    def hold(lower):
+        master.add(sparse.csr_matrix(np.ones((len(lower), 1))), np.array(lower))
+
+    def forget(value):
+        master.forget_slack_cuts(Solution(Status.OPTIMAL, np.array([value]), value, 0, 0.0))
+        return master.n_cuts
+
+    hold([0.0] * CUTS_PER_COLUMN)
+    assert forget(100.0) == CUTS_PER_COLUMN
+    hold([98.0, 97.0])
+    assert forget(100.0) == 2
