@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from fsmdp import ANY, Basis, Case, Conditional, FactoredMDP, Reward, Variable, solve_exactly
+from fsmdp import (
+    ANY,
+    Basis,
+    Case,
+    Conditional,
+    FactoredMDP,
+    ModelError,
+    PolicyError,
+    Reward,
+    Table,
+    Variable,
+    evaluate_exactly,
+    solve_exactly,
+)
 from fsmdp.model.conditionals import normalised
 from fsmdp.model.marginals import Marginal, backprojection_rounding
 from fsmdp.model.structure import LONGEST_HORIZON
@@ -83,3 +96,21 @@ def test_ancestors_are_listed_in_the_order_in_which_they_are_drawn():
     last = Conditional("x8", [Case(ANY, [], [[0.9, 0.1], [0.2, 0.8]], drawn=["x1"])])
     model = coin(variables=[Variable(name, 2) for name in names], conditionals=[*alone, last])
     assert model.dynamics.ancestry((8,)).groups[0].mechanisms == (1, 8)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (3, 2, 1), (1, 1), (2, 1, 3)])
+def test_a_table_by_step_has_a_number_for_each_state(shape):
+    """Not even if as many numbers in all would fill some of the steps."""
+    with pytest.raises(PolicyError, match=r"policy table: expected shape \(2,\) or \(3, 2\)"):
+        evaluate_exactly(coin(), np.zeros(shape, dtype=int))
+
+
+def test_a_group_is_named_by_three_of_its_actions():
+    assert Case(["a", "b", "c"]).label == "action group [a, b, c]"
+    assert Case(["a", "b", "c", "d"]).label == "action group [a, b, c, ...]"
+
+
+def test_a_function_of_a_variable_after_the_last_is_refused():
+    model = coin()
+    with pytest.raises(ModelError, match="table over"):
+        model.marginals(Basis([Table([1], [0.0, 1.0])]))

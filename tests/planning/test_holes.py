@@ -1,5 +1,6 @@
 """Claims that no other test would notice to be broken: found by putting mistakes in by hand."""
 
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -10,15 +11,20 @@ from planning_problems import problems
 from scipy import sparse
 
 import fsmdp
-from fsmdp import ANY, Basis, Case, Conditional, FactoredMDP, Reward, Variable
+from fsmdp import ANY, Basis, Case, Conditional, FactoredMDP, ModelError, Reward, Table, Variable
 from fsmdp.domains import sysadmin
-from fsmdp.planning.bellman import network_of_model
+from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify, lifts_of
-from fsmdp.planning.conditioning import conditioning_of
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.conditioning import condition, conditioning_of
 from fsmdp.planning.cuts import CUTS_PER_COLUMN, Master
+from fsmdp.planning.cutting_planes import solve_stages_by_cuts
+from fsmdp.planning.enumerated import stage_optimum
 from fsmdp.planning.oracle import following_weights
+from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import REACH, Solution, Status, dual_bound, unsolved
+from fsmdp.planning.stagewise import StagewiseProgram
 from fsmdp.planning.values import largest_value, sum_of_discounts, value_span
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -191,3 +197,86 @@ def test_cuts_are_forgotten_only_where_there_are_many_and_they_are_slack():
     assert forget(100.0) == CUTS_PER_COLUMN
     hold([98.0, 97.0])
     assert forget(100.0) == 2
+
+
+def test_coordinates_of_functions_that_are_nearly_the_same_are_told_apart():
+    """Each function hides the next: all but a millionth of it is a combination of the others."""
+    first, second, third = np.eye(4)[1:]
+    tables = [first, first + 1e-4 * second, first + 1e-4 * second + 1e-6 * third]
+    tables = [size * table for size, table in zip((1.0, 1e6, 1e-6), tables, strict=True)]
+    basis = Basis([Table([0], table) for table in tables])
+    functions = np.stack([np.broadcast_to(one.values, 4) for one in basis], axis=1)
+    coordinates = functions @ condition(basis).matrix.toarray()
+    np.testing.assert_allclose(np.abs(coordinates).max(axis=0), 1.0, rtol=1e-6)
+    assert np.linalg.cond(coordinates) < 100 < np.linalg.cond(functions) / 1e6
+
+
+@pytest.mark.parametrize(
+    "planner", [fsmdp.Stagewise, fsmdp.Joint, fsmdp.CuttingPlanes, fsmdp.Ellipsoid]
+)
+def test_a_planner_goes_by_the_clock_it_is_given_or_else_by_its_own_limit(planner):
+    model = sysadmin(2, horizon=2)
+    problem = problem_of_model(model, Basis.singles(model), trivial=trivial_problem(model).trivial)
+    assert planner().solve(problem).status is Status.OPTIMAL
+    for limit, clock in ((0.0, None), (None, Clock(0.0)), (1e6, Clock(0.0))):
+        try:
+            found = planner(time_limit=limit).solve(problem, clock).status
+        except Stopped:
+            found = Status.TIME_LIMIT
+        assert found is Status.TIME_LIMIT
+    assert planner(time_limit=0.0).solve(problem, Clock()).status is Status.OPTIMAL
+
+
+def test_the_lower_bound_of_a_master_is_that_of_ten_times_its_box():
+    network, intervals = network_of_model(coin([(0.0, 1.0)]), Basis())
+    master = Master(np.ones(1), np.zeros((1, 1)), 1.0, conditioning_of(network, intervals))
+    for radius in (1.0, 10.0, 100.0):
+        found = master.solve(NO_LIMIT)
+        assert found.objective == pytest.approx(-radius)
+        assert master.lower_bound(found) == pytest.approx(-10 * radius)
+        master.grow_box()
+
+
+@settings(max_examples=10, deadline=None)
+@given(problems(horizons=(2, 3), uncertain=False))
+def test_only_the_first_stage_by_cuts_has_an_objective_of_its_own(problem):
+    network, intervals = problem.network, problem.intervals
+    uniform, initial = (problem.numbers.means(name) for name in ("uniform", "initial"))
+    found, _, _ = solve_stages_by_cuts(network, intervals, uniform, first_means=initial)
+    following = np.zeros(len(uniform))
+    for row in reversed(range(network.horizon)):
+        means = initial if row == 0 else uniform
+        expected = stage_optimum(problem.numbers, means, following)
+        value = float(means @ found.weights[row])
+        assert value == pytest.approx(expected, abs=2e-5 * max(1.0, abs(expected)))
+        following = found.weights[row]
+
+
+def test_a_program_that_is_given_the_bases_of_another_finds_its_weights_bit_for_bit():
+    model = sysadmin(4, horizon=5)
+    network, intervals = network_of_model(model, Basis.pairs(model))
+    means = state_means("uniform", network.basis, model)
+    first, second = (StagewiseProgram(network, means, "simplex") for _ in range(2))
+    first.solve(intervals)
+    second.set_stage_bases(first.stage_bases())
+    np.testing.assert_array_equal(first.stage_bases(), second.stage_bases())
+    again = first.solve(intervals)
+    np.testing.assert_array_equal(second.solve(intervals).weights, again.weights)
+
+
+@pytest.mark.parametrize("method", ["auto", "stagewise", "joint", "cutting-planes", "ellipsoid"])
+def test_the_seconds_of_all_phases_add_up_to_no_more_than_it_took(method):
+    began = time.perf_counter()
+    plan = fsmdp.plan(sysadmin(2, horizon=2), method=method)
+    assert min(plan.seconds.values()) >= 0
+    assert sum(plan.seconds.values()) <= time.perf_counter() - began
+
+
+def test_the_size_of_a_function_is_that_of_its_largest_value_of_either_sign():
+    network, _ = network_of_model(coin([]), Basis([Table([0], [-3.0, 1.0])]))
+    assert network.function_sizes.tolist() == [1.0, 3.0]
+
+
+def test_a_table_of_no_entries_is_no_limit():
+    with pytest.raises(ModelError, match="limit"):
+        fsmdp.plan(coin([]), limit=0)
