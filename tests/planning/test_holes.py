@@ -214,13 +214,12 @@ def test_coordinates_of_functions_that_are_nearly_the_same_are_told_apart():
 @pytest.mark.parametrize(
     "planner", [fsmdp.Stagewise, fsmdp.Joint, fsmdp.CuttingPlanes, fsmdp.Ellipsoid]
 )
-def test_a_planner_goes_by_the_clock_it_is_given_or_else_by_its_own_limit(planner):
+def test_a_planner_goes_by_the_clock_it_is_given(planner):
     model = sysadmin(2, horizon=2)
     problem = problem_of_model(model, Basis.singles(model), trivial=trivial_problem(model).trivial)
-    assert planner().solve(problem).status is Status.OPTIMAL
-    for limit, clock in ((0.0, None), (None, Clock(0.0)), (1e6, Clock(0.0))):
+    for limit in (None, 1e6):
         try:
-            found = planner(time_limit=limit).solve(problem, clock).status
+            found = planner(time_limit=limit).solve(problem, Clock(0.0)).status
         except Stopped:
             found = Status.TIME_LIMIT
         assert found is Status.TIME_LIMIT
