@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from elimination_oracles import bucket_elimination, random_entries, ring
 
-from fsmdp.elimination import Network, build, min_fill
+from fsmdp.elimination import JunctionTree, Network, best_order, build, min_fill
+from fsmdp.elimination.flat import BLOCK, flatten
 from fsmdp.model.cases import Cases
 
 
@@ -49,3 +50,20 @@ def test_min_fill_begins_where_no_edge_is_added():
     cycle = [(0, 1), (1, 2), (2, 3), (0, 3)]
     clique = (4, 5, 6, 7, 8)  # more neighbours, but each is already joined to each
     assert min_fill([*cycle, clique], [2] * 9).variables[0] in clique
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 4, 5, 2, 3, 2, 4, 3), (2,) * 14, (3, 5000)])
+def test_blocks_are_no_larger_than_they_may_be_or_than_one_axis(sizes):
+    everything = tuple(range(len(sizes)))
+    schedule = build(Network(sizes, 1, (Cases((everything,)),))).schedule
+    assert flatten(schedule).largest_block <= max(BLOCK, sizes[-1])
+
+
+@pytest.mark.parametrize("leaves", [10, 18, 66])
+def test_nodes_that_only_join_others_join_two_at_least(leaves):
+    scopes = [(0, leaf) for leaf in range(1, leaves + 1)]
+    sizes = [2] * (leaves + 1)
+    tree = JunctionTree.from_order(best_order(scopes, sizes), sizes)
+    joining = [node for node, gone in enumerate(tree.residuals) if not gone]
+    assert joining
+    assert all(len(tree.children[node]) > 1 for node in joining)
