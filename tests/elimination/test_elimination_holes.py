@@ -7,7 +7,7 @@ import pytest
 from elimination_oracles import bucket_elimination, random_entries, ring
 
 from fsmdp.elimination import JunctionTree, Network, best_order, build, min_fill
-from fsmdp.elimination.flat import BLOCK, flatten
+from fsmdp.elimination.max_sum import flatten
 from fsmdp.model.cases import Cases
 
 
@@ -56,7 +56,7 @@ def test_min_fill_begins_where_no_edge_is_added():
 def test_blocks_are_no_larger_than_they_may_be_or_than_one_axis(sizes):
     everything = tuple(range(len(sizes)))
     schedule = build(Network(sizes, 1, (Cases((everything,)),))).schedule
-    assert flatten(schedule).largest_block <= max(BLOCK, sizes[-1])
+    assert flatten(schedule).largest_block <= max(1024, sizes[-1])
 
 
 @pytest.mark.parametrize("leaves", [10, 18, 66])
