@@ -25,7 +25,7 @@ from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.planning.rows import reward_scale
 from fsmdp.planning.solution import REACH, Solution, Status, dual_bound, unsolved
 from fsmdp.planning.stagewise import StagewiseProgram
-from fsmdp.planning.values import largest_value, sum_of_discounts, value_span
+from fsmdp.planning.values import largest_value, value_span
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -144,8 +144,8 @@ class TestScales:
     def test_discounts_add_up_to_those_of_all_steps(self):
         half = {"discount": 0.5}
         for changes, total in ((half, 1.75), ({}, 3.0), (half | {"horizon": None}, 2.0)):
-            network, _ = network_of_model(coin([], **changes), Basis())
-            assert sum_of_discounts(network) == total
+            network, intervals = network_of_model(coin([(0.0, 1.0)], **changes), Basis())
+            assert largest_value(network, intervals) == total
 
     @pytest.mark.parametrize(
         ("terms", "scale"), [([(-3.0, 1.0), (0.0, 2.0)], 3.0), ([(0.0, 0.0)], 1.0), ([], 1.0)]
