@@ -13,7 +13,12 @@ import typer.main
 
 import fsmdp
 from fsmdp.cli.entry import app
+from fsmdp.domains import DOMAINS
+from fsmdp.experiments.catalog import BASES
+from fsmdp.experiments.executors.choose import EXECUTORS
 from fsmdp.experiments.reading import read_specification
+from fsmdp.experiments.report.curves import CHARTS
+from fsmdp.planning import auto
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,8 +83,16 @@ def assert_printed(printed, shown):
         assert float(found) == pytest.approx(float(written), rel=0.01, abs=0.01)
 
 
+@pytest.fixture
+def own_registries(monkeypatch):
+    """What a page registers is forgotten when it ends."""
+    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS):
+        monkeypatch.setattr(registry, "_entries", dict(registry))
+    monkeypatch.setattr(auto, "METHODS", dict(auto.METHODS))
+
+
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name)
-def test_every_block_runs_and_every_comment_is_true(page, tmp_path, monkeypatch):
+def test_every_block_runs_and_every_comment_is_true(page, tmp_path, monkeypatch, own_registries):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if "rddl" in page.name:
@@ -213,3 +226,9 @@ def test_the_table_of_layers_lists_those_that_are_checked():
     table = re.findall(r"^\| (`.+?`) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
     listed = [tuple(sorted(re.findall(r"`(\w+)`", row))) for row in table]
     assert listed == drawn_layers().layers()
+
+
+def test_the_reference_has_every_public_name_once():
+    page = (ROOT / "docs" / "api" / "fsmdp.md").read_text("utf-8")
+    listed = re.findall(r"^::: fsmdp\.(\w+)$", page, re.M)
+    assert sorted([*listed, "domains", "rddl"]) == sorted(set(fsmdp.__all__) - {"__version__"})
