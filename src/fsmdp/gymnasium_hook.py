@@ -49,6 +49,6 @@ def _register_after(spec: ModuleSpec) -> None:
 
 
 def _register(gymnasium: ModuleType) -> None:
-    from fsmdp.domains.environments import register
+    from fsmdp.domains.environments import register_all
 
-    register(gymnasium)
+    register_all(gymnasium)

@@ -293,7 +293,7 @@ def test_a_task_that_workers_die_of_is_a_failed_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("cloud", 2), "expected one of local, ray, dask, found 'cloud'"),
+        (("cloud", 2), "unknown executor 'cloud'; expected one of local, ray, dask"),
         (("local", 0), "workers: expected a whole number of at least 1"),
         (("local", 2, "tcp://x"), "executor 'local' has none"),
     ],

@@ -11,10 +11,9 @@ from gymnasium.utils.env_checker import check_env
 
 import fsmdp
 from fsmdp import ModelError, PolicyError, domains
-from fsmdp.domains.environments import ENVIRONMENTS
 
 
-@pytest.mark.parametrize("identifier", ENVIRONMENTS)
+@pytest.mark.parametrize("identifier", [domain.environment for domain in domains.DOMAINS.values()])
 def test_every_registered_environment_passes_the_checker(identifier):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

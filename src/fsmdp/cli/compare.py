@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, Quiet
+from fsmdp.cli.options import AsJson, ListingCommand, Quiet
 from fsmdp.cli.screen import episodes_bar, print_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 @app.command(
     name="compare",
+    cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp compare ring.toml[/bold]\n\n"
     "[bold]fsmdp compare ring.toml --output runs/ring --workers 8[/bold]\n\n"
     "[bold]fsmdp compare ring.toml --executor dask --address tcp://host:8786[/bold]",
@@ -36,7 +37,7 @@ def compare_command(
         str | None, typer.Option(help="Folder of the runs; runs/NAME unless given.")
     ] = None,
     workers: Annotated[int, typer.Option(help="Runs at a time on this machine.", min=1)] = 2,
-    executor: Annotated[str, typer.Option(help="local, ray or dask.")] = "local",
+    executor: Annotated[str, typer.Option(help="EXECUTORS.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
     ] = None,

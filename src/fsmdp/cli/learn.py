@@ -9,27 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
+from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Run
 
-LEARNER_NAMES = (
-    "ucrl, psrl, plan, optimal, random, ucbvi, tabular-psrl, ucrl2, ucrl-product or lsvi-ucb"
-)
-
 
 @app.command(
     name="learn",
+    cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp learn sysadmin:[/bold][bold]ring:8 --basis pairs[/bold]\n\n"
     "[bold]fsmdp learn pump.json --learner psrl --option known_rewards=true --json[/bold]\n\n"
     "[bold]fsmdp learn sysadmin:[/bold][bold]ring:60 --output runs/ring[/bold]",
 )
 def learn_command(
     model_text: Model,
-    learner: Annotated[str, typer.Option(help=f"{LEARNER_NAMES}.")] = "ucrl",
+    learner: Annotated[str, typer.Option(help="LEARNERS.")] = "ucrl",
     option: Annotated[
         list[str] | None,
         typer.Option(help="An option of the learner as key=value; may be repeated."),

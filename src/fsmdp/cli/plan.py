@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
+from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import print_json, told, working
 
 INTERRUPTED = 130
@@ -18,6 +18,7 @@ EPISODES_WHEN_INTERRUPTED = 100
 
 @app.command(
     name="plan",
+    cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold]\n\n"
     "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold]\n\n"
     "[bold]fsmdp plan pump.json --method joint --json[/bold]",
@@ -27,7 +28,7 @@ def plan_command(
     basis: BasisName = "singles",
     method: Annotated[
         str,
-        typer.Option(help="auto, stagewise, joint, cutting-planes or ellipsoid."),
+        typer.Option(help="METHODS."),
     ] = "auto",
     weights: Annotated[
         str, typer.Option(help="States the bound should be tight at: initial or uniform.")

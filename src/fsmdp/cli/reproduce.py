@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.options import AsJson, ListingCommand, Quiet, Seed
 from fsmdp.cli.screen import print_json, working
 
 
 @app.command(
     name="reproduce",
+    cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp reproduce[/bold]\n\n"
     "[bold]fsmdp reproduce --only oracle --only regret[/bold]\n\n"
     "[bold]fsmdp reproduce --full --output reproduction-full[/bold]",
@@ -22,10 +23,7 @@ from fsmdp.cli.screen import print_json, working
 def reproduce_command(
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this claim; may be given several times: oracle, planner, reformulation, "
-            "regret, diameter, correlated, proposition, notes, beyond."
-        ),
+        typer.Option(help="Only this claim; may be given several times: CLAIMS."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
     output: Annotated[str, typer.Option(help="Folder to write into.")] = "reproduction",

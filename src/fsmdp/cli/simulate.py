@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
+from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed
 from fsmdp.cli.screen import episodes_bar, print_json, working
 
 
 @app.command(
     name="simulate",
+    cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8[/bold]\n\n"
     "[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8 --policy wait --episodes 100000[/bold]\n\n"
     "[bold]fsmdp simulate pump.json --policy plan.npz --json[/bold]",

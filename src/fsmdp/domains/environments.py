@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from fsmdp.domains.registry import Domain
     from fsmdp.simulation.environment import FactoredEnv
 
-ENVIRONMENTS: dict[str, dict[str, Any]] = {
-    "fsmdp/SysAdmin-v0": {"domain": "sysadmin"},
-    "fsmdp/Gridworld-v0": {"domain": "gridworld"},
-    "fsmdp/Influence-v0": {"domain": "influence"},
-    "fsmdp/ExogenousBlock-v0": {"domain": "exogenous-block"},
-    "fsmdp/Maintenance-v0": {"domain": "maintenance"},
-    # Gymnasium's checker takes an episode of one step for a mistake.
-    "fsmdp/PropositionOne-v0": {"domain": "proposition-1", "horizon": 2},
-    "fsmdp/Random-v0": {"domain": "random"},
-}
 
-
-def register(gymnasium: ModuleType) -> None:
+def register_all(gymnasium: ModuleType) -> None:
     """Tell Gymnasium of every domain; called when it is imported."""
-    for identifier, options in ENVIRONMENTS.items():
+    from fsmdp.domains.registry import DOMAINS
+
+    for domain in DOMAINS.values():
+        register_environment(gymnasium, domain)
+
+
+def register_environment(gymnasium: ModuleType, domain: Domain) -> None:
+    """Tell Gymnasium of a domain, unless it knows it already or the domain names no environment."""
+    if domain.environment is not None and domain.environment not in gymnasium.registry:
         gymnasium.register(
-            identifier,
+            domain.environment,
             entry_point="fsmdp.domains.environments:make_domain_env",
-            kwargs=options,
+            kwargs={"domain": domain.name, **domain.environment_options},
         )
 
 

@@ -7,6 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
+from fsmdp.domains.registry import (
+    ENDS,
+    NUMBER,
+    WHOLE,
+    Domain,
+    realizable_start_value,
+    register,
+)
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -198,3 +206,16 @@ def _levels(filled: int) -> Floats:
             after = min(max(level + filled - demanded, 0), full)
             table[level, :, after] += [p if demanded else 1 - p for p in DEMAND]
     return table
+
+
+register(
+    Domain(
+        "exogenous-block",
+        exogenous_block,
+        "a controllable block among uncontrolled, correlated factors; V* is linear in blocks",
+        {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
+        positional=1,
+        start_value=realizable_start_value(ExogenousBlock),
+        environment="fsmdp/ExogenousBlock-v0",
+    )
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
+from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -133,3 +134,16 @@ def _collision(row: int, column: int, rows: int, columns: int) -> Reward:
                 table[i, j, 1] = -1.0
             cases.append(Case(actions, ["row", "column", _cell(row, column)], table))
     return Reward(f"collision-{row}-{column}", cases, low=-1.0, high=0.0)
+
+
+register(
+    Domain(
+        "gridworld",
+        gridworld,
+        "an agent among moving objects; hiding is safe, so V* is 0",
+        {"rows": WHOLE, "columns": WHOLE, "drift": NUMBER, **ENDS},
+        positional=2,
+        start_value=lambda **_: 0.0,
+        environment="fsmdp/Gridworld-v0",
+    )
+)

@@ -10,6 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.domains.arguments import check_probability, check_whole
+from fsmdp.domains.registry import (
+    ENDS,
+    NUMBER,
+    WHOLE,
+    Domain,
+    realizable_start_value,
+    register,
+)
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
 from fsmdp.model.basis import Basis
@@ -263,3 +271,16 @@ def _checked_graph(nodes: int, neighbours: Sequence[Sequence[int]] | None) -> ND
         for other in listed:
             check_whole("influence", f"a neighbour of node {node}", other, 0, nodes - 1)
     return np.array(graph, dtype=np.int64)
+
+
+register(
+    Domain(
+        "influence",
+        influence,
+        "opinions on a graph pushed by campaigns; V* is linear in singles at any size",
+        {"nodes": WHOLE, "campaigns": WHOLE, "listening": NUMBER, "seed": WHOLE, **ENDS},
+        positional=1,
+        start_value=realizable_start_value(Influence),
+        environment="fsmdp/Influence-v0",
+    )
+)

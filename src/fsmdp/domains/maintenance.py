@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
+from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number
 from fsmdp.model.cases import ANY, Case
@@ -77,3 +78,15 @@ def _unit(name: str, alone: float) -> Conditional:
         name,
         [Case(["service"], [], [1.0, 0.0]), Case(ANY, [name], table, drawn=["shock"])],
     )
+
+
+register(
+    Domain(
+        "maintenance",
+        maintenance,
+        "redundant units that one shock takes all at once",
+        {"units": WHOLE, "shock": NUMBER, "alone": NUMBER, "cost": NUMBER, **ENDS},
+        positional=1,
+        environment="fsmdp/Maintenance-v0",
+    )
+)

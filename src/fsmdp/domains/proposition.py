@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
+from fsmdp.domains.registry import ENDS, WHOLE, Domain, register
 from fsmdp.model.cases import Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -66,3 +67,18 @@ def proposition_one(
         discount=discount,
         initial={name: [0.5, 0.5] for name in names},
     )
+
+
+register(
+    Domain(
+        "proposition-1",
+        proposition_one,
+        "V* is 0 while Q* is linear in hardly any basis",
+        {"bits": WHOLE, "seed": WHOLE, **ENDS},
+        positional=2,
+        start_value=lambda **_: 0.0,
+        environment="fsmdp/PropositionOne-v0",
+        # Gymnasium's checker takes an episode of one step for a mistake.
+        environment_options={"horizon": 2},
+    )
+)

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from fsmdp.domains.arguments import check_switch, check_whole
+from fsmdp.domains.registry import ENDS, SWITCH, WHOLE, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -185,3 +186,20 @@ def _names(variables: Sequence[Variable]) -> list[str]:
 
 def _sizes(variables: Sequence[Variable]) -> tuple[int, ...]:
     return tuple(variable.size for variable in variables)
+
+
+SIZES = ("largest_size", "largest_parents", "latents", "rewards")
+SWITCHES = ("blocks", "drawn", "groups", "deterministic", "noise", "random_start")
+
+register(
+    Domain(
+        "random",
+        random_model,
+        "a random model with every feature, by seed",
+        {"seed": WHOLE, "variables": WHOLE, "actions": WHOLE, **ENDS}
+        | dict.fromkeys(SIZES, WHOLE)
+        | dict.fromkeys(SWITCHES, SWITCH),
+        positional=1,
+        environment="fsmdp/Random-v0",
+    )
+)

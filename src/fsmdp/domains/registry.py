@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from fsmdp.domains.exogenous import ExogenousBlock, exogenous_block
-from fsmdp.domains.gridworld import gridworld
-from fsmdp.domains.influence import Influence, influence
-from fsmdp.domains.maintenance import maintenance
-from fsmdp.domains.proposition import proposition_one
-from fsmdp.domains.random import random_model
-from fsmdp.domains.sysadmin import sysadmin
+from fsmdp.domains.environments import register_environment
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
+from fsmdp.foundation.registry import Registry
+from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """What the text of an option may be: how messages say it, and how it is read."""
 
-    description: str
+    wording: str | Callable[[], str]  # a function where it depends on what is registered
     read: Callable[[str], object]  # ValueError when the text is of another kind
+
+    @property
+    def description(self) -> str:
+        """How messages say what the text may be."""
+        return self.wording if isinstance(self.wording, str) else self.wording()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +36,18 @@ class Domain:
     """A family of models: its builder, and the options that text can set.
 
     The first `positional` options may be given without their names. `start_value` takes the same
-    options and gives the best expected return in closed form, where there is one.
+    options and gives the best expected return in closed form, where there is one. `environment`
+    is the name under which Gymnasium makes it, with `environment_options` unless told otherwise.
     """
 
     name: str
     build: Callable[..., FactoredMDP]
     summary: str
     options: Mapping[str, Kind]
-    positional: int
+    positional: int = 0
     start_value: Callable[..., float] | None = None
+    environment: str | None = None
+    environment_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _read_whole(text: str) -> int:
@@ -73,11 +79,27 @@ def _read_switch(text: str) -> bool:
     return text == "yes"
 
 
-def _realizable(family: type[Influence] | type[ExogenousBlock]) -> Callable[..., float]:
+class Realizable(Protocol):
+    """Parameters of a model whose V* is linear in a basis, with known weights."""
+
+    def model(self) -> FactoredMDP:
+        """The model."""
+        ...
+
+    def basis(self, model: FactoredMDP) -> Basis:
+        """The basis that V* is linear in."""
+        ...
+
+    def optimal_weights(self) -> Floats:
+        """Weights of V*, by step."""
+        ...
+
+
+def realizable_start_value(family: Callable[..., Realizable]) -> Callable[..., float]:
     """V*_1 of the first state, from the weights of V* in a basis where it is linear."""
 
     def start_value(**options: object) -> float:
-        parameters = family(**options)  # type: ignore[arg-type]
+        parameters = family(**options)
         model = parameters.model()
         start = [int(value) for value in model.initial]
         features = parameters.basis(model).evaluate(start)
@@ -86,8 +108,15 @@ def _realizable(family: type[Influence] | type[ExogenousBlock]) -> Callable[...,
     return start_value
 
 
-def _nothing(**_: object) -> float:
-    return 0.0
+def named_in(registry: Registry[Any]) -> Kind:
+    """The name of something registered, now or later."""
+
+    def read(text: str) -> str:
+        if text not in registry:
+            raise ValueError(text)
+        return text
+
+    return Kind(lambda: f"one of {', '.join(registry)}", read)
 
 
 WHOLE = Kind("a whole number", _read_whole)
@@ -97,68 +126,16 @@ WORD = Kind("a word", _read_word)
 SWITCH = Kind("yes or no", _read_switch)
 
 ENDS = {"horizon": STEPS, "discount": NUMBER}
-RANDOM_SIZES = ("largest_size", "largest_parents", "latents", "rewards")
-RANDOM_SWITCHES = ("blocks", "drawn", "groups", "deterministic", "noise", "random_start")
+DOMAINS: Registry[Domain] = Registry("domain")
 
-_ALL = (
-    Domain(
-        "sysadmin",
-        sysadmin,
-        "machines in a network that fail and can be rebooted",
-        {"machines": WHOLE, "topology": WORD, **ENDS},
-        positional=2,
-    ),
-    Domain(
-        "gridworld",
-        gridworld,
-        "an agent among moving objects; hiding is safe, so V* is 0",
-        {"rows": WHOLE, "columns": WHOLE, "drift": NUMBER, **ENDS},
-        positional=2,
-        start_value=_nothing,
-    ),
-    Domain(
-        "influence",
-        influence,
-        "opinions on a graph pushed by campaigns; V* is linear in singles at any size",
-        {"nodes": WHOLE, "campaigns": WHOLE, "listening": NUMBER, "seed": WHOLE, **ENDS},
-        positional=1,
-        start_value=_realizable(Influence),
-    ),
-    Domain(
-        "exogenous-block",
-        exogenous_block,
-        "a controllable block among uncontrolled, correlated factors; V* is linear in blocks",
-        {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
-        positional=1,
-        start_value=_realizable(ExogenousBlock),
-    ),
-    Domain(
-        "maintenance",
-        maintenance,
-        "redundant units that one shock takes all at once",
-        {"units": WHOLE, "shock": NUMBER, "alone": NUMBER, "cost": NUMBER, **ENDS},
-        positional=1,
-    ),
-    Domain(
-        "proposition-1",
-        proposition_one,
-        "V* is 0 while Q* is linear in hardly any basis",
-        {"bits": WHOLE, "seed": WHOLE, **ENDS},
-        positional=2,
-        start_value=_nothing,
-    ),
-    Domain(
-        "random",
-        random_model,
-        "a random model with every feature, by seed",
-        {"seed": WHOLE, "variables": WHOLE, "actions": WHOLE, **ENDS}
-        | dict.fromkeys(RANDOM_SIZES, WHOLE)
-        | dict.fromkeys(RANDOM_SWITCHES, SWITCH),
-        positional=1,
-    ),
-)
 
-DOMAINS: Mapping[str, Domain] = MappingProxyType({domain.name: domain for domain in _ALL})
+def register(domain: Domain) -> Domain:
+    """Add a domain, which text such as `name:8` then builds; to Gymnasium too, if it says so."""
+    DOMAINS.register(domain.name, domain)
+    gymnasium = sys.modules.get("gymnasium")
+    if gymnasium is not None and hasattr(gymnasium, "registry"):
+        register_environment(gymnasium, domain)
+    return domain
 
 
 def build_domain(text: str) -> FactoredMDP:
@@ -185,9 +162,7 @@ def _parse(text: str) -> tuple[Domain, dict[str, object]]:
             "give a string, or call the domain's function."
         )
     name, *parts = text.split(":")
-    if name not in DOMAINS:
-        raise ModelError(f"unknown domain {show(name)}; {suggest(name, list(DOMAINS))}.")
-    domain = DOMAINS[name]
+    domain = DOMAINS.find(name)
     values: dict[str, object] = {}
     for part in parts:
         option, separator, value = part.partition("=")
@@ -202,7 +177,7 @@ def _read_named(domain: Domain, option: str, text: str, values: dict[str, object
     if option not in domain.options:
         raise ModelError(
             f"domain {domain.name!r}: unknown option {show(option)}; "
-            f"{suggest(option, list(domain.options))}."
+            f"{suggest(option, domain.options)}"
         )
     if option in values:
         raise ModelError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
+from fsmdp.domains.registry import ENDS, WHOLE, WORD, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_whole, show
 from fsmdp.model.cases import ANY, Case
@@ -143,3 +144,15 @@ def _up_table(n_dependencies: int) -> Floats:
     down = (1 - values[1:]).sum(axis=0)
     up = np.where(values[0] == 1, STAYS_UP, COMES_UP) * HALVED_BY_EACH_DOWN**down
     return np.stack([1 - up, up], axis=-1)
+
+
+register(
+    Domain(
+        "sysadmin",
+        sysadmin,
+        "machines in a network that fail and can be rebooted",
+        {"machines": WHOLE, "topology": WORD, **ENDS},
+        positional=2,
+        environment="fsmdp/SysAdmin-v0",
+    )
+)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show, suggest
+from fsmdp.foundation.registry import Registry
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.model.basis import Basis
 
-BASES: Mapping[str, Callable[[Any], Basis]] = MappingProxyType(
-    {"singles": Basis.singles, "pairs": Basis.pairs, "objects": object_basis}
-)
-"""Functions of one variable, of two that depend on one another, of all that speak of an object."""
+BASES: Registry[Callable[[Any], Basis]] = Registry("basis")
+"""What makes a basis for a model."""
+
+BASES.register("singles", Basis.singles)
+BASES.register("pairs", Basis.pairs)  # of variables that depend on one another
+BASES.register("objects", object_basis)
 
 
 def read_model(text: str) -> Any:
@@ -49,7 +50,5 @@ def read_rddl_name(text: str) -> tuple[str, str, bool]:
 
 
 def read_basis(model: Any, text: str) -> Basis:
-    """One of the ready-made bases by name."""
-    if text not in BASES:
-        raise ModelError(f"unknown basis {show(text)}; {suggest(text, BASES)}.")
-    return BASES[text](model)
+    """A registered basis by its name."""
+    return BASES.find(text)(model)

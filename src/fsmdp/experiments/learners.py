@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.domains.registry import NUMBER, Kind
+from fsmdp.domains.registry import NUMBER, Kind, named_in
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.specification import Option
@@ -78,7 +78,7 @@ SWITCH = Kind("true or false", _read_switch)
 POSITIVE = Kind("a number above 0", _read_positive)
 PROBABILITY = Kind("a probability between 0 and 1", _read_probability)
 REPLAN = Kind("'episode', or the growth of a cell that calls for a plan (0.5: half)", _read_replan)
-BASIS = _choice(*BASES)
+BASIS = named_in(BASES)
 
 KNOWN: dict[str, tuple[Kind, Option]] = {"known_rewards": (SWITCH, False)}
 OWN_BASIS: dict[str, tuple[Kind, Option]] = {"basis": (BASIS, None)}

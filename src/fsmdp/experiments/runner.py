@@ -46,8 +46,9 @@ def compare(
     A process that is killed loses at most the episodes since the last checkpoints; the next call
     goes on from there and ends with the same episodes, byte for byte, whichever the executor.
     A run that fails is kept as failed, with its message, and the others go on.
-    `executor` is "local", "ray" or "dask" (the latter two with an `address`, or else on this
-    machine), or one that is open. `text` is what the user wrote, kept beside the results.
+    `executor` is the name of a registered one ("ray" and "dask" join a cluster at an `address`, or
+    else start one on this machine), or an executor that is open. `text` is what the user wrote,
+    kept beside the results.
     """
     sources = {
         model.id: find_source(model, f"models[{position}]")

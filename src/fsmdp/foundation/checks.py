@@ -56,10 +56,10 @@ def show_names(names: Iterable[str]) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What messages say about a name that is not known: the closest one that is, or all of them."""
+    """How messages end about a name that is not known: the closest one that is, or all of them."""
     listed = list(known)
     close = get_close_matches(name[:WIDTH], listed, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(listed)}"
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(listed)}."
 
 
 def show_count(count: int) -> str:

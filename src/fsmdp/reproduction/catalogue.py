@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
-from fsmdp.reproduction.claim import Claim
-from fsmdp.reproduction.claims import (
-    beyond,
-    correlated,
-    diameter,
-    notes,
-    oracle,
-    planner,
-    proposition,
-    reformulation,
-    regret,
+
+if TYPE_CHECKING:
+    from fsmdp.reproduction.claim import Claim
+
+NAMES = (
+    "oracle",
+    "planner",
+    "reformulation",
+    "regret",
+    "diameter",
+    "correlated",
+    "proposition",
+    "notes",
+    "beyond",
 )
-
-CLAIMS: tuple[Claim, ...] = (
-    oracle.CLAIM,
-    planner.CLAIM,
-    reformulation.CLAIM,
-    regret.CLAIM,
-    diameter.CLAIM,
-    correlated.CLAIM,
-    proposition.CLAIM,
-    notes.CLAIM,
-    beyond.CLAIM,
-)
+"""Modules of `fsmdp.reproduction.claims`, each with its CLAIM; imported when they are run."""
 
 
-def find_claims(names: tuple[str, ...]) -> tuple[Claim, ...]:
+def find_claims(names: tuple[str, ...] = ()) -> tuple[Claim, ...]:
     """The claims of some names, in the order of the page; all if none is named."""
-    known = {claim.name: claim for claim in CLAIMS}
     for name in names:
-        if name not in known:
-            raise ModelError(f"unknown claim {show(name)}; {suggest(name, list(known))}.")
-    return tuple(claim for claim in CLAIMS if not names or claim.name in names)
+        if name not in NAMES:
+            raise ModelError(f"unknown claim {show(name)}; {suggest(name, NAMES)}")
+    return tuple(
+        import_module(f"fsmdp.reproduction.claims.{name}").CLAIM
+        for name in NAMES
+        if not names or name in names
+    )

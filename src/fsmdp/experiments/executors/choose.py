@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from fsmdp.errors import ModelError
-from fsmdp.experiments.executors.protocol import Executor
-from fsmdp.foundation.checks import as_whole, show
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
 
-EXECUTORS = ("local", "ray", "dask")
+from fsmdp.experiments.executors.protocol import Executor
+from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.registry import Registry
+
+EXECUTORS: Registry[Callable[[int, str | None], Executor]] = Registry("executor")
+"""What makes an executor of a number of workers, and an address or None."""
+
+
+def _imported(place: str) -> Callable[[int, str | None], Executor]:
+    """A class that is imported when it is asked for, and with it the engine that it drives."""
+
+    def make(workers: int, address: str | None) -> Executor:
+        executor: Any = resolve_name(f"fsmdp.experiments.executors.{place}")
+        return executor(workers, address)  # type: ignore[no-any-return]
+
+    return make
+
+
+EXECUTORS.register("local", _imported("local:LocalExecutor"))
+EXECUTORS.register("ray", _imported("ray:RayExecutor"))
+EXECUTORS.register("dask", _imported("dask:DaskExecutor"))
 
 
 def choose_executor(name: str, workers: int, address: str | None = None) -> Executor:
     """The executor of a name; its engine is imported here, and only if it is asked for."""
     as_whole(workers, "workers", 1)
-    if name == "local":
-        if address is not None:
-            raise ModelError(
-                f"address: executor 'local' has none, found {show(address)}; leave it out, or use "
-                "--executor ray or dask."
-            )
-        from fsmdp.experiments.executors.local import LocalExecutor
-
-        return LocalExecutor(workers)
-    if name == "ray":
-        from fsmdp.experiments.executors.ray import RayExecutor
-
-        return RayExecutor(workers, address)
-    if name == "dask":
-        from fsmdp.experiments.executors.dask import DaskExecutor
-
-        return DaskExecutor(workers, address)
-    raise ModelError(f"executor: expected one of {', '.join(EXECUTORS)}, found {show(name)}.")
+    return EXECUTORS.find(name)(workers, address)

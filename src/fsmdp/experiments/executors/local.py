@@ -11,10 +11,11 @@ from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
 
-from fsmdp.errors import ExperimentError
+from fsmdp.errors import ExperimentError, ModelError
 from fsmdp.experiments.executors.children import Lifeline, deaf_to_interrupts, end_with
 from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
 from fsmdp.experiments.executors.threads import ONE_THREAD
+from fsmdp.foundation.checks import show
 
 
 class LocalExecutor:
@@ -23,7 +24,12 @@ class LocalExecutor:
     name = "local"
     children = True
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        if address is not None:
+            raise ModelError(
+                f"address: executor 'local' has none, found {show(address)}; leave it out, or "
+                "choose an executor that joins a cluster."
+            )
         self.workers = workers
         self._pool: Any = None
         self._size = 0

@@ -20,21 +20,20 @@ from fsmdp.experiments.report.estimates import (
 )
 from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
+from fsmdp.foundation.registry import Registry
 from fsmdp.model.tables import Floats
 
 DECADES_SHOWN = 3
 """Curves that start near zero are followed this far down on a log axis."""
 
 
+CHARTS: Registry[Callable[[Sequence[Trials], ModelFacts], Chart]] = Registry("chart")
+"""What draws a chart over episodes from the runs of all learners on a model."""
+
+
 def model_charts(trials: Sequence[Trials], facts: ModelFacts) -> tuple[Chart, ...]:
     """All charts over episodes for which there is something to draw."""
-    charts = (
-        regret_chart(trials, facts),
-        log_regret_chart(trials, facts),
-        value_chart(trials, facts),
-        interval_chart(trials),
-        effort_chart(trials),
-    )
+    charts = (draw(trials, facts) for draw in CHARTS.values())
     return tuple(chart for chart in charts if any(line.learner for line in chart.lines))
 
 
@@ -135,7 +134,7 @@ def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
     )
 
 
-def interval_chart(trials: Sequence[Trials]) -> Chart:
+def interval_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
     """What the intervals left open, and what the plans were not tight by."""
     window = _window(trials)
 
@@ -165,7 +164,7 @@ def interval_chart(trials: Sequence[Trials]) -> Chart:
     )
 
 
-def effort_chart(trials: Sequence[Trials]) -> Chart:
+def effort_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
     """How often learners planned, and for how long."""
     panels = [
         _panel(
@@ -189,6 +188,13 @@ def effort_chart(trials: Sequence[Trials]) -> Chart:
         _with_lines(panels),
         log=True,
     )
+
+
+CHARTS.register("regret", regret_chart)
+CHARTS.register("regret-log", log_regret_chart)
+CHARTS.register("values", value_chart)
+CHARTS.register("intervals", interval_chart)
+CHARTS.register("effort", effort_chart)
 
 
 def regret_column(facts: ModelFacts) -> str:

@@ -1,0 +1,89 @@
+"""Registries: the only list of each kind of thing, to which any package can add."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import clip, show, suggest
+
+Entry = TypeVar("Entry")
+
+GROUP = "fsmdp"
+"""Entry points of other packages: modules that register something when they are imported."""
+
+_asked = False
+
+
+class Registry(Mapping[str, Entry]):
+    """Entries of one kind by name, in the order in which they were registered.
+
+    Modules that other packages name as entry points are imported when a name is missing, or when
+    all names are asked for: so they are known on the command line and in worker processes too.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def register(self, name: str, entry: Entry, *, replace: bool = False) -> Entry:
+        """Add an entry; a name that is taken is refused unless `replace` is set."""
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+            raise ModelError(
+                f"{self.kind} {show(name)}: expected a name of letters, digits, '-', '_' and '.'; "
+                "choose another."
+            )
+        if name in self._entries and not replace:
+            raise ModelError(
+                f"{self.kind} {name!r} is registered already; choose another name, or pass "
+                "replace=True."
+            )
+        self._entries[name] = entry
+        return entry
+
+    def find(self, name: object, where: str = "") -> Entry:
+        """The entry of a name; a ModelError with the closest name, or all of them, otherwise."""
+        if isinstance(name, str) and name in self:
+            return self[name]
+        place = f"{where}: " if where else ""
+        raise ModelError(f"{place}unknown {self.kind} {show(name)}; {suggest(str(name), self)}")
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries:
+            load_packages()
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        load_packages()
+        return iter(tuple(self._entries))
+
+    def __len__(self) -> int:
+        load_packages()
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Registry({self.kind}: {', '.join(self._entries)})"
+
+
+def load_packages() -> None:
+    """Import, once, the modules that installed packages name as entry points of fsmdp."""
+    global _asked
+    if _asked:
+        return
+    _asked = True  # first, since the modules register things
+    for point in entry_points(group=GROUP):
+        _load(point)
+
+
+def _load(point: EntryPoint) -> None:
+    try:
+        point.load()
+    except Exception as error:
+        package = point.value if point.dist is None else point.dist.name
+        raise ModelError(
+            f"package {package!r}: cannot import {point.value!r}, which adds to fsmdp "
+            f"({type(error).__name__}: {clip(str(error))}); correct it, or uninstall the package."
+        ) from error
