@@ -43,7 +43,7 @@ def test_messages_reach_all_the_way_through_a_deep_tree(exceptions):
 
 
 def test_the_reason_names_the_ways_that_were_not_taken():
-    assert "one network for each class of actions would need more" in build(ring(40)).why
+    assert "one network for each class of actions is expected to need more" in build(ring(40)).why
 
 
 def test_min_fill_begins_where_no_edge_is_added():

@@ -146,6 +146,10 @@ HEADERS = {
     "method": [1, None],
     "objective": ["1", None, float("nan"), float("inf")],
     "upper_bound": ["1", None, float("nan")],
+    "dual_bound": ["1", True, float("nan"), float("inf")],
+    "certified_objective": ["1", None, float("nan")],
+    "trivial_bound": ["1", [], float("nan")],
+    "weights_certified": [1, None, "yes"],
 }
 
 

@@ -197,7 +197,7 @@ def _why(best: _Option, options: Sequence[_Option], limit: int) -> str:
             need += f", beyond the limit {size_text(limit)}"
         parts.append(f"{option.words} would need {need}")
     if best.method == "shared" and all(option.method == "shared" for option in options):
-        parts.append("one network for each class of actions would need more")
+        parts.append("one network for each class of actions is expected to need more")
     return "; ".join(parts)
 
 
