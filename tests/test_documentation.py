@@ -18,6 +18,7 @@ from fsmdp.experiments.catalog import BASES
 from fsmdp.experiments.executors.choose import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.experiments.report.curves import CHARTS
+from fsmdp.interop.rddl.sources import find_source
 from fsmdp.planning import auto
 
 ROOT = Path(__file__).parents[1]
@@ -179,6 +180,16 @@ EXAMPLES = [
 @pytest.mark.parametrize(("where", "words"), EXAMPLES, ids=lambda part: " ".join(part))
 def test_every_command_shown_has_these_arguments_and_options(where, words):
     parse(words)
+
+
+@pytest.mark.parametrize("where", sorted({where for where, _ in EXAMPLES}))
+def test_every_rddl_problem_shown_is_in_the_repository(where):
+    pytest.importorskip("rddlrepository")
+    for _, words in (example for example in EXAMPLES if example[0] == where):
+        for word in words:
+            domain, _, instance = word.removeprefix("rddl:").partition(":")
+            if word.startswith("rddl:") and domain:
+                find_source(domain, instance or "1")
 
 
 def test_commands_are_found_in_pages_and_help():

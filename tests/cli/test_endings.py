@@ -203,4 +203,4 @@ def test_an_interrupted_reproduction_says_what_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr("fsmdp.reproduction.reproduce.reproduce", interrupt)
     done = CliRunner().invoke(entry.app, ["reproduce", "--output", str(tmp_path)])
     assert done.exit_code == 130
-    assert "claims that were finished are in" in done.output
+    assert "finished claims are in" in done.output

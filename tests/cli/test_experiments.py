@@ -8,9 +8,7 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp.cli import entry as cli
-from fsmdp.cli.learn import LEARNER_NAMES
 from fsmdp.experiments import single
-from fsmdp.experiments.learners import LEARNERS
 from fsmdp.experiments.store import read_results
 
 RING = "sysadmin:ring:3:horizon=4"
@@ -67,10 +65,6 @@ def test_learn_goes_on_from_its_checkpoint_and_keeps_its_folder(tmp_path):
     done = run("learn", RING, "--episodes", "40", "--output", str(folder))
     assert f"fsmdp report {folder}" in done.output
     assert read_results(folder).runs[0].episodes["regret"][-1] == whole["regret"]
-
-
-def test_help_names_every_learner_there_is():
-    assert LEARNER_NAMES.replace(" or ", ", ").split(", ") == list(LEARNERS)
 
 
 @pytest.mark.parametrize(

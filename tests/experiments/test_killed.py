@@ -165,7 +165,7 @@ def test_a_second_process_stops_and_an_interrupted_first_can_go_on(sweep, tmp_pa
         out, err = first.communicate(timeout=DEADLINE)
         assert first.returncode == 130, (out, err)
         assert err.startswith("fsmdp: interrupted; what was done is in")
-        assert err.endswith("the same command goes on from there.\n")
+        assert err.endswith("the same command continues from there.\n")
         assert (out, err.count("\n")) == ("", 1)
     assert len(read_results(folder).missing) > 0
     finish(path, folder)

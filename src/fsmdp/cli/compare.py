@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from fsmdp.experiments.store import Results
     from fsmdp.experiments.summary import Row
 
+FIGURES = {
+    "mean_return_last": "return_last_tenth",
+    "regret": "regret",
+    "replans": "replans",
+    "seconds": "seconds",
+}
+"""What the table shows: keys of the JSON object, and figures of a row."""
+
 
 @app.command(
     name="compare",
@@ -34,9 +42,11 @@ def compare_command(
         typer.Argument(metavar="SPEC", help="A TOML file: models, learners, episodes, seeds."),
     ],
     output: Annotated[
-        str | None, typer.Option(help="Folder of the runs; runs/NAME unless given.")
+        str | None, typer.Option(help="Folder for the runs; runs/NAME unless given.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Runs at a time on this machine.", min=1)] = 2,
+    workers: Annotated[
+        int, typer.Option(help="How many runs at a time, on this machine.", min=1)
+    ] = 2,
     executor: Annotated[str, typer.Option(help="EXECUTORS.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
@@ -45,7 +55,7 @@ def compare_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run every learner on every model with every seed; a second call does what is missing.
+    """Run every learner on every model with every seed; run again, it does only what is missing.
 
     The exit code is 1 if runs failed: the last line says how many.
     """
@@ -70,7 +80,7 @@ def compare_command(
             )
     except KeyboardInterrupt:
         print(
-            f"fsmdp: interrupted; what was done is in {folder}, the same command goes on from "
+            f"fsmdp: interrupted; what was done is in {folder}, the same command continues from "
             "there.",
             file=sys.stderr,
         )
@@ -103,9 +113,15 @@ def _facts(results: Results, rows: tuple[Row, ...], folder: str, seconds: float)
         "start_values_exact": {
             name: facts.start_value_exact for name, facts in results.models.items()
         },
-        "rows": [asdict(row) for row in rows],
+        "rows": [_row_facts(row) for row in rows],
         "seconds": seconds,
     }
+
+
+def _row_facts(row: Row) -> dict[str, Any]:
+    facts = asdict(row)
+    figures = facts.pop("figures")
+    return facts | {name: figures.get(figure) for name, figure in FIGURES.items()}
 
 
 def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> None:
@@ -137,7 +153,7 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
                     name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
                     *(
                         "failed" if not row.done else "" if figure is None else str(figure)
-                        for figure in (row.mean_return_last, row.regret, row.replans, row.seconds)
+                        for figure in map(row.figures.get, FIGURES.values())
                     ),
                 )
         console.print(table)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fsmdp.experiments.board import Seen
     from fsmdp.experiments.specification import Specification
-    from fsmdp.experiments.store import ModelFacts, Results
+    from fsmdp.experiments.store import Results
 
 LEARNERS = (
     {"learner": "ucrl", "label": "UCRL-Factored", "known_rewards": True},
@@ -38,13 +38,13 @@ def demo_command(
     large: Annotated[int, typer.Option(help="Machines in the large ring.", min=2, max=400)] = 60,
     episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 150,
     seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 4,
-    workers: Annotated[int, typer.Option(help="Runs at a time.", min=1)] = 2,
-    output: Annotated[str, typer.Option(help="Folder of runs and report.")] = "runs/demo",
+    workers: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 2,
+    output: Annotated[str, typer.Option(help="Folder for the runs and the report.")] = "runs/demo",
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn two rings of machines by four learners, and write a report with pictures."""
+    """Run four learners on two rings of machines, and write a report with pictures."""
     from fsmdp.experiments.report import write_report
     from fsmdp.experiments.runner import compare
 
@@ -65,7 +65,7 @@ def demo_command(
             )
     except KeyboardInterrupt:
         print(
-            f"fsmdp: interrupted; what was done is in {output}, the same command goes on from "
+            f"fsmdp: interrupted; what was done is in {output}, the same command continues from "
             "there.",
             file=sys.stderr,
         )
@@ -151,24 +151,15 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
                 "learner": row.label,
                 "log10_states": facts.log10_states,
                 "induced_width": facts.induced_width,
-                "replans": None if row.replans is None else row.replans.mean,
-                "mean_return_last": (
-                    None if row.mean_return_last is None else row.mean_return_last.mean
-                ),
+                "replans": row.mean("replans"),
+                "mean_return_last": row.mean("return_last_tenth"),
                 "regret": Interval.of(lost).mean if lost else None,
                 "regret_is_bound": facts.start_value_exact is None,
-                "certified_gap": certified_gap_of(facts),
+                "certified_gap": facts.plan_gap,
                 "message": row.message,
             }
         )
     return rows
-
-
-def certified_gap_of(facts: ModelFacts) -> float | None:
-    """How far the known-model plan can be from the best, as a fraction of the bound."""
-    if facts.plan_upper_bound is None or facts.plan_policy_mean is None:
-        return None
-    return (facts.plan_upper_bound - facts.plan_policy_mean) / abs(facts.plan_upper_bound)
 
 
 def _show(rows: list[dict[str, Any]], seconds: float) -> None:

@@ -16,8 +16,8 @@ from fsmdp.cli.screen import count_of_states, print_json, working
     name="inspect",
     epilog="Examples:\n\n[bold]fsmdp inspect --list[/bold]\n\n"
     "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold]\n\n"
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011:1[/bold]\n\n"
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_MDP_ippc2011[/bold] (all its instances)\n\n"
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011:1[/bold]\n\n"
+    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011[/bold] (all its instances)\n\n"
     "[bold]fsmdp inspect rddl:[/bold] (all of rddlrepository, minutes)\n\n"
     "[bold]fsmdp inspect pump.json --json[/bold]",
 )
@@ -224,6 +224,6 @@ def _show_domains(as_json: bool) -> None:
         table.add_row(domain.name, domain.summary, options)
     console.print(table)
     console.print(
-        "Beside these: rddl:DOMAIN:INSTANCE (with the extra 'rddl') and JSON model files.",
+        "Besides these: rddl:DOMAIN:INSTANCE (with the extra 'rddl') and JSON model files.",
         highlight=False,
     )

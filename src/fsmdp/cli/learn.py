@@ -35,7 +35,7 @@ def learn_command(
     episodes: Annotated[int, typer.Option(help="Episodes to learn for.", min=1)] = 300,
     seed: Seed = 0,
     checkpoint: Annotated[
-        str | None, typer.Option(help="NPZ file to save to and to go on from.")
+        str | None, typer.Option(help="NPZ file to save to, and to resume from if it exists.")
     ] = None,
     output: Annotated[
         str | None, typer.Option(help="Folder for the run's files, for `fsmdp report`.")
@@ -43,7 +43,7 @@ def learn_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a learner, told the structure but no probability, live through episodes of a model."""
+    """Run a learner, which is told the structure but no probabilities, on episodes of a model."""
     from fsmdp.experiments.executors.threads import use_one_thread
 
     use_one_thread()
@@ -63,7 +63,7 @@ def learn_command(
             best, run = learn_once(asked, output, checkpoint, _noting(show))
     except KeyboardInterrupt:
         kept = checkpoint or output
-        remedy = f"the same command goes on from {kept}" if kept else "nothing was kept"
+        remedy = f"the same command continues from {kept}" if kept else "nothing was kept"
         print(f"fsmdp: interrupted; {remedy}.", file=sys.stderr)
         raise typer.Exit(130) from None
     found = _figures(model_text, best, run, time.perf_counter() - began)

@@ -17,8 +17,8 @@ Model = Annotated[
     ),
 ]
 BasisName = Annotated[str, typer.Option(help="Basis: BASES.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Seed = Annotated[int, typer.Option(help="Seed for everything random.", min=0)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -31,14 +31,14 @@ def plan_command(
         typer.Option(help="METHODS."),
     ] = "auto",
     weights: Annotated[
-        str, typer.Option(help="States the bound should be tight at: initial or uniform.")
+        str, typer.Option(help="States where the bound should be tight: initial or uniform.")
     ] = "initial",
     episodes: Annotated[
         int, typer.Option(help="Episodes to simulate the policy for.", min=2)
     ] = 1000,
     seed: Seed = 0,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which the best bound so far is reported.")
+        float | None, typer.Option(help="Seconds after which to stop with the best bound so far.")
     ] = None,
     output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
     quiet: Quiet = False,

@@ -28,7 +28,7 @@ def reproduce_command(
     full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
     output: Annotated[str, typer.Option(help="Folder to write into.")] = "reproduction",
     again: Annotated[
-        bool, typer.Option("--again", help="Run claims again whose results are there already.")
+        bool, typer.Option("--again", help="Also run claims whose results are there already.")
     ] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -54,8 +54,8 @@ def reproduce_command(
             )
     except KeyboardInterrupt:
         print(
-            f"fsmdp: interrupted; claims that were finished are in {output}, the same command goes "
-            "on with the next.",
+            f"fsmdp: interrupted; finished claims are in {output}, the same command continues with "
+            "the next.",
             file=sys.stderr,
         )
         raise typer.Exit(130) from None

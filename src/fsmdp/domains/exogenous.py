@@ -7,14 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import (
-    ENDS,
-    NUMBER,
-    WHOLE,
-    Domain,
-    realizable_start_value,
-    register,
-)
+from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, realizable_start_value, register
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

@@ -86,7 +86,7 @@ def _is_domain(text: str) -> bool:
 def describe_model(task: FactsTask) -> ModelFacts:
     """Everything a report says about a model.
 
-    What cannot be had within limits (the network too wide, too many states) is None.
+    What cannot be computed within limits (the network too wide, too many states) is None.
     """
     source = task.source
     model, basis = source.load()

@@ -69,7 +69,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFacts:
-    """What is known of a model, computed once; None where it could not be had.
+    """What is known of a model, computed once; None where it could not be computed.
 
     `edges` join variables that share a scope of the cost network, by position; the variables are
     eliminated in `elimination_order`. `w_norm` is the largest 1-norm of a step's weights in the
@@ -97,6 +97,15 @@ class ModelFacts:
     w_norm: float | None
     regret_bound: Mapping[str, Any] | None
     document_sha256: str | None = None  # of the model as a document, if it is not a domain's
+
+    @property
+    def plan_gap(self) -> float | None:
+        """How far the plan of the known model can be from the best, as a fraction of the bound."""
+        from fsmdp.simulation.gap import relative_gap
+
+        if self.plan_upper_bound is None or self.plan_policy_mean is None:
+            return None
+        return relative_gap(self.plan_upper_bound, self.plan_policy_mean)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ModelFacts:

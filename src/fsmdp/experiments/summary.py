@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fsmdp.experiments.store import Results, Run, RunStatus
+import numpy as np
+
+from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus
+from fsmdp.model.tables import Floats
+
+if TYPE_CHECKING:
+    from fsmdp.experiments.report.trials import Trials
 
 CONFIDENCE = 0.95
+
+
+def half_widths(samples: Floats) -> Floats | None:
+    """Half the t interval of the mean over the first axis; None for one seed, which has none.
+
+    t_{n-1} * s / sqrt(n), s the sample deviation of n seeds.
+    """
+    from scipy.special import stdtrit
+
+    seeds = len(samples)
+    if seeds < 2:
+        return None
+    quantile = float(stdtrit(seeds - 1, (1 + CONFIDENCE) / 2))
+    return np.asarray(quantile * samples.std(axis=0, ddof=1) / math.sqrt(seeds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,15 +41,10 @@ class Interval:
 
     @staticmethod
     def of(values: Sequence[float]) -> Interval:
-        """mean +- t s / sqrt(n), t the quantile of Student's distribution with n - 1 degrees."""
-        from scipy.special import stdtrit
-
-        n, mean = len(values), math.fsum(values) / len(values)
-        if n < 2:
-            return Interval(mean, None)
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-        quantile = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
-        return Interval(mean, quantile * deviation / math.sqrt(n))
+        """The mean of numbers, one for each seed, and their t interval."""
+        samples = np.asarray(values, dtype=np.float64)
+        half = half_widths(samples)
+        return Interval(float(samples.mean()), None if half is None else float(half))
 
     def __str__(self) -> str:
         width = "" if self.half_width is None else f" ± {self.half_width:.2g}"
@@ -37,7 +53,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """What the finished runs of a learner on a model came to; None where there is nothing."""
+    """What the runs of a learner on a model came to; figures that it lacks are left out."""
 
     model: str
     learner: str
@@ -46,10 +62,12 @@ class Row:
     done: int
     failed: int
     message: str | None
-    mean_return_last: Interval | None
-    regret: Interval | None
-    replans: Interval | None
-    seconds: Interval | None
+    figures: Mapping[str, Interval]
+
+    def mean(self, figure: str) -> float | None:
+        """A figure without its interval; None where there is none."""
+        found = self.figures.get(figure)
+        return None if found is None else found.mean
 
 
 def mean_return_last(run: Run) -> float:
@@ -57,33 +75,53 @@ def mean_return_last(run: Run) -> float:
     return float(run.episodes["return"].tail(max(1, len(run.episodes) // 10)).mean())  # type: ignore[arg-type]
 
 
+def final_figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:
+    """How a learner ended on a model: every figure that it has, as a mean over seeds."""
+    late = np.array([mean_return_last(run) for run in trials.runs])  # (n_seeds,)
+    samples: dict[str, Floats] = {"return_last_tenth": late}
+    for column in ("regret", "observable_regret_bound"):
+        found = trials.series(column)
+        if found is not None:
+            samples[column] = found[:, -1]
+    if facts.start_value_exact:
+        samples["percent_below_best"] = _percent_below(facts.start_value_exact, late)
+    if facts.plan_upper_bound:
+        samples["percent_below_bound"] = _percent_below(facts.plan_upper_bound, late)
+    samples["replans"] = trials.required("replan").sum(axis=1)
+    samples["seconds_planning"] = trials.timing("seconds_planning").sum(axis=1)
+    samples["seconds"] = np.array([float(run.facts["seconds"]) for run in trials.runs])
+    return {name: Interval.of(values.tolist()) for name, values in samples.items()}
+
+
+def _percent_below(best: float, returns: Floats) -> Floats:
+    return np.asarray(100 * (best - returns) / abs(best))
+
+
 def summarise(results: Results) -> tuple[Row, ...]:
     """A row for each model and learner, in the order of the specification."""
+    from fsmdp.experiments.report.trials import trials_of_model
+
     rows = []
     for model in results.specification.models:
+        done = {trials.learner: trials for trials in trials_of_model(results, model.id)}
         for learner in results.specification.learners:
-            runs = [
-                run for run in results.runs if (run.model, run.learner) == (model.id, learner.id)
+            failed = [
+                run
+                for run in results.runs
+                if (run.model, run.learner) == (model.id, learner.id)
+                and run.status == RunStatus.FAILED
             ]
-            done = [run for run in runs if run.status == RunStatus.DONE]
-            failed = [run for run in runs if run.status == RunStatus.FAILED]
-            regrets = [run.episodes["regret"][-1] for run in done]
-            known = bool(done) and None not in regrets
+            trials = done.get(learner.id)
             rows.append(
                 Row(
                     model.id,
                     learner.id,
                     learner.label,
-                    any(run.heuristic for run in done),
-                    len(done),
+                    trials is not None and trials.heuristic,
+                    0 if trials is None else len(trials.runs),
                     len(failed),
                     failed[0].message if failed else None,
-                    Interval.of([mean_return_last(run) for run in done]) if done else None,
-                    Interval.of(regrets) if known else None,
-                    Interval.of([float(run.episodes["replan"].sum()) for run in done])
-                    if done
-                    else None,
-                    Interval.of([run.facts["seconds"] for run in done]) if done else None,
+                    {} if trials is None else final_figures(trials, results.models[model.id]),
                 )
             )
     return tuple(rows)

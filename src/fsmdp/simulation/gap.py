@@ -52,9 +52,7 @@ class Gap:
     @property
     def relative(self) -> float:
         """The gap as a fraction of the bound; infinite if the bound is zero and the gap is not."""
-        if abs(self.gap) <= ROUNDING * max(1.0, abs(self.runs.mean)):
-            return 0.0
-        return self.gap / abs(self.upper_bound) if self.upper_bound else float(np.inf)
+        return relative_gap(self.upper_bound, self.runs.mean)
 
     @property
     def relative_limit(self) -> float | None:
@@ -94,6 +92,14 @@ class Gap:
             f"Gap(policy earns {self.runs.mean:.6g} ± {self.runs.standard_error:.2g}, no policy "
             f"more than {self.upper_bound:.6g}; {self.statement()})"
         )
+
+
+def relative_gap(upper_bound: float, mean: float) -> float:
+    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
+    gap = max(0.0, upper_bound - mean)
+    if gap <= ROUNDING * max(1.0, abs(mean)):
+        return 0.0
+    return gap / abs(upper_bound) if upper_bound else float(np.inf)
 
 
 def certified_gap(

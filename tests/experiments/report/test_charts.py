@@ -112,8 +112,8 @@ def test_values_stand_beside_returns_with_the_best_value_and_the_bound():
 
 
 def test_learners_without_intervals_are_not_shown_as_certain():
-    trials, _ = charted(fabricate())
-    chart = interval_chart(trials)
+    trials, facts = charted(fabricate())
+    chart = interval_chart(trials, facts)
     assert {line.learner for line in chart.lines} == {"ucrl", "ucrl-tight"}
     assert [panel.y_label for panel in chart.panels] == [
         "width of the intervals",
@@ -122,8 +122,8 @@ def test_learners_without_intervals_are_not_shown_as_certain():
 
 
 def test_effort_adds_up():
-    trials, _ = charted(fabricate(episodes=64))
-    plans, seconds = effort_chart(trials).panels
+    trials, facts = charted(fabricate(episodes=64))
+    plans, seconds = effort_chart(trials, facts).panels
     assert next(line for line in plans.lines if line.learner == "ucrl").y[-1] == 7
     assert next(line for line in seconds.lines if line.learner == "ucrl").y[-1] == pytest.approx(
         0.07

@@ -7,11 +7,11 @@ from scipy import stats
 from fsmdp.experiments.report.estimates import (
     MOST_POINTS,
     fit_slope,
-    half_widths,
     moving_mean,
     positive_in_last_half,
     thinned,
 )
+from fsmdp.experiments.summary import half_widths
 
 
 def test_half_widths_are_those_of_the_t_interval():

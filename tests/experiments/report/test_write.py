@@ -145,7 +145,7 @@ def test_a_model_on_which_every_run_failed_still_has_its_section(tmp_path):
         "wide-finals",
         "wide-network",
     }
-    assert "No run on this model has come to its end" in report.path.read_text()
+    assert "No run on this model has finished" in report.path.read_text()
 
 
 def test_several_models_have_a_navigation_and_a_tally(tmp_path):
@@ -245,7 +245,7 @@ def test_a_folder_without_results_is_refused_with_the_way_to_make_them(tmp_path)
     results = fabricate(seeds=1)
     empty = replace(results, runs=(), missing=tuple(run.id for run in results.runs))
     folder = write_folder(empty, tmp_path / "runs")
-    with pytest.raises(ModelError, match="no run has come to its end, 4 runs missing"):
+    with pytest.raises(ModelError, match="no run has finished, 4 runs missing"):
         write_report(folder)
 
 

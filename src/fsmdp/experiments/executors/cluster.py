@@ -57,6 +57,6 @@ class ClusterExecutor:
         """The error for a task that the engine gave up on."""
         return ExperimentError(
             f"{self.name} gave up after {RETRIES} retries ({type(error).__name__}: "
-            f"{clip(str(error))}); expected a worker to live through the run: it may have been "
-            "killed for want of memory, or lack the package."
+            f"{clip(str(error))}); expected a worker to survive the run: it may have run out of "
+            "memory, or lack the package."
         )

@@ -57,7 +57,7 @@ class LocalExecutor:
                 if deaths > RETRIES:
                     raise ExperimentError(
                         f"local workers died {deaths} times without finishing a run; expected them "
-                        "to live, they may need more memory than there is: use fewer --workers."
+                        "to survive; they may need more memory than there is: use fewer --workers."
                     ) from error
 
     def _results(

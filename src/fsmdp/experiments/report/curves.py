@@ -12,7 +12,6 @@ from fsmdp.experiments.report.estimates import (
     FIT_POINTS,
     Slope,
     fit_slope,
-    half_widths,
     moving_mean,
     positive_in_last_half,
     smoothing_window,
@@ -20,6 +19,7 @@ from fsmdp.experiments.report.estimates import (
 )
 from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
+from fsmdp.experiments.summary import half_widths
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.tables import Floats
 

@@ -1,4 +1,4 @@
-"""Intervals over seeds, moving means, slopes, and which points to draw."""
+"""Moving means, slopes, and which points to draw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.experiments.summary import CONFIDENCE
 from fsmdp.model.tables import Floats
 
 MOST_POINTS = 250
@@ -16,20 +15,6 @@ MOST_POINTS = 250
 
 FIT_POINTS = 50
 FEWEST_TO_FIT = 16
-
-
-def half_widths(samples: Floats) -> Floats | None:
-    """Half the t interval of the mean over the first axis; None for one seed, which has none.
-
-    t_{n-1} * s / sqrt(n), s the sample deviation of n seeds.
-    """
-    from scipy.special import stdtrit
-
-    seeds = len(samples)
-    if seeds < 2:
-        return None
-    quantile = float(stdtrit(seeds - 1, (1 + CONFIDENCE) / 2))
-    return np.asarray(quantile * samples.std(axis=0, ddof=1) / math.sqrt(seeds))
 
 
 def smoothing_window(n_episodes: int) -> int:

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fsmdp.experiments.report.charts import Dot, DotChart
 from fsmdp.experiments.report.curves import reference_values
 from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
-from fsmdp.experiments.summary import Interval, mean_return_last
-from fsmdp.model.tables import Floats
+from fsmdp.experiments.summary import Interval, final_figures
 
 if TYPE_CHECKING:
     import polars
@@ -37,28 +34,7 @@ class Final:
 
 def finals_of_model(model: str, trials: Sequence[Trials], facts: ModelFacts) -> tuple[Final, ...]:
     """The final figures of every learner on a model."""
-    return tuple(Final(model, t, _figures(t, facts)) for t in trials)
-
-
-def _figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:
-    late = np.array([mean_return_last(run) for run in trials.runs])  # (n_seeds,)
-    samples: dict[str, Floats] = {"return_last_tenth": late}
-    for column in ("regret", "observable_regret_bound"):
-        found = trials.series(column)
-        if found is not None:
-            samples[column] = found[:, -1]
-    if facts.start_value_exact:
-        samples["percent_below_best"] = _percent_below(facts.start_value_exact, late)
-    if facts.plan_upper_bound:
-        samples["percent_below_bound"] = _percent_below(facts.plan_upper_bound, late)
-    samples["replans"] = trials.required("replan").sum(axis=1)
-    samples["seconds_planning"] = trials.timing("seconds_planning").sum(axis=1)
-    samples["seconds"] = np.array([float(run.facts["seconds"]) for run in trials.runs])
-    return {name: Interval.of(values.tolist()) for name, values in samples.items()}
-
-
-def _percent_below(best: float, returns: Floats) -> Floats:
-    return np.asarray(100 * (best - returns) / abs(best))
+    return tuple(Final(model, one, final_figures(one, facts)) for one in trials)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -188,7 +188,7 @@ def _count_of_states(log10_states: float) -> str:
 
 def _table(section: Section) -> str:
     if not section.finals:
-        return '<p class="notice">No run on this model has come to its end.</p>'
+        return '<p class="notice">No run on this model has finished.</p>'
     columns = columns_shown(section.finals, section.facts)
     head = "".join(f"<th scope=col>{escape(column.heading)}</th>" for column in columns)
     rows = "".join(_row(final, columns, section.finals) for final in section.finals)
@@ -262,7 +262,7 @@ def _absent(section: Section) -> str:
     ]
     items += [
         f"<li><code>{escape(printable(run_id, 120))}</code> has not finished; the same "
-        "<code>fsmdp compare</code> goes on with it</li>"
+        "<code>fsmdp compare</code> resumes it</li>"
         for run_id in section.missing
     ]
     return (

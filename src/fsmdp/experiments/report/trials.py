@@ -23,7 +23,7 @@ TOLD_THE_MODEL = frozenset({"plan", "optimal"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trials:
-    """All runs of one learner on one model that came to their end."""
+    """All finished runs of one learner on one model."""
 
     learner: str
     label: str

@@ -64,15 +64,15 @@ def verdict(model: str, finals: Sequence[Final]) -> str:
 
 def certified(facts: ModelFacts) -> str:
     """The certified gap of the plan of the known model."""
-    bound, mean = facts.plan_upper_bound, facts.plan_policy_mean
-    if bound is None or mean is None:
+    bound, mean, gap = facts.plan_upper_bound, facts.plan_policy_mean, facts.plan_gap
+    if bound is None or mean is None or gap is None:
         return ""
     error = facts.plan_policy_standard_error or 0.0
     text = (
         f"No policy earns more than {bound:.6g}, by a certificate over all states; the plan of the "
         f"known model earns {mean:.6g} ± {error:.2g} (standard error)"
     )
-    return text + (f": a gap of {100 * (bound - mean) / abs(bound):.3g} %." if bound else ".")
+    return text + (f": a gap of {100 * gap:.3g} %." if math.isfinite(gap) else ".")
 
 
 def mean_and_half_width(found: Interval) -> tuple[str, str]:

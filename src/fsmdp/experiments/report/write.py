@@ -103,7 +103,7 @@ def _results_and_folder(
         output = Path(given) / "report" if output is None else output
     if not results.runs:
         raise ModelError(
-            f"{name}: no run has come to its end, {plural(len(results.missing), 'run')} missing; "
+            f"{name}: no run has finished, {plural(len(results.missing), 'run')} missing; "
             "finish them with the same `fsmdp compare` command."
         )
     return results, Path(output)
