@@ -7,6 +7,7 @@ from typing import Any
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
+from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import Weights
@@ -68,14 +69,17 @@ def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | 
         return None
 
 
-METHODS: dict[str, type[Planner]] = {
-    "auto": Auto,
-    "stagewise": Stagewise,
-    "joint": Joint,
-    "cutting-planes": CuttingPlanes,
-    "ellipsoid": Ellipsoid,
-}
-"""Planners by name; a package of your own may add its own."""
+METHODS: Registry[type[Planner]] = Registry("method")
+"""Planners by name; `METHODS.register(name, planner)` adds one of your own."""
+
+for _name, _planner_type in (
+    ("auto", Auto),
+    ("stagewise", Stagewise),
+    ("joint", Joint),
+    ("cutting-planes", CuttingPlanes),
+    ("ellipsoid", Ellipsoid),
+):
+    METHODS.register(_name, _planner_type)
 
 OF_ELIMINATION = ("limit", "elimination_order", "elimination")
 
