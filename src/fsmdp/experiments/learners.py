@@ -15,7 +15,7 @@ from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
 
 if TYPE_CHECKING:
-    from fsmdp.learning.acting import Learner
+    from fsmdp.learning.learners.learner import Learner
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
 
@@ -96,7 +96,7 @@ def _known(model: FactoredMDP, options: Options) -> Any:
 
 
 def _ucrl(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.ucrl import UCRLFactored
+    from fsmdp.learning.learners.ucrl import UCRLFactored
 
     passed = {n: options[n] for n in ("preset", "confidence", "replan", "method", "delta", "scale")}
     return UCRLFactored(
@@ -105,7 +105,7 @@ def _ucrl(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Lear
 
 
 def _psrl(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.psrl import PSRLFactored
+    from fsmdp.learning.learners.psrl import PSRLFactored
 
     return PSRLFactored(
         _told(model, basis, options),
@@ -117,7 +117,7 @@ def _psrl(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Lear
 
 
 def _plan(model: FactoredMDP, basis: Basis, options: Options, _: int) -> Learner:
-    from fsmdp.learning.baselines.fixed import FixedPolicy
+    from fsmdp.learning.learners.baselines.fixed import FixedPolicy
     from fsmdp.planning.auto import plan
 
     structure = _told(model, basis, options)
@@ -126,34 +126,34 @@ def _plan(model: FactoredMDP, basis: Basis, options: Options, _: int) -> Learner
 
 
 def _optimal(model: FactoredMDP, basis: Basis, _: Options, __: int) -> Learner:
-    from fsmdp.learning.baselines.fixed import FixedPolicy
+    from fsmdp.learning.learners.baselines.fixed import FixedPolicy
     from fsmdp.model.flat import solve_exactly
 
     return FixedPolicy(model.structure(basis), solve_exactly(model), label="exact optimum")
 
 
 def _random(model: FactoredMDP, basis: Basis, _: Options, __: int) -> Learner:
-    from fsmdp.learning.baselines.fixed import RandomLearner
+    from fsmdp.learning.learners.baselines.fixed import RandomLearner
 
     return RandomLearner(model.structure(basis))
 
 
 def _ucbvi(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.baselines.ucbvi import UCBVI
+    from fsmdp.learning.learners.baselines.ucbvi import UCBVI
 
     passed = {name: options[name] for name in ("bonus", "delta", "scale")}
     return UCBVI(model.structure(basis), seed=seed, known_rewards=_known(model, options), **passed)
 
 
 def _tabular_psrl(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.baselines.psrl import TabularPSRL
+    from fsmdp.learning.learners.baselines.psrl import TabularPSRL
 
     known = _known(model, options)
     return TabularPSRL(model.structure(basis), seed, prior=options["prior"], known_rewards=known)
 
 
 def _ucrl2(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.baselines.ucrl2 import UCRL2
+    from fsmdp.learning.learners.baselines.ucrl2 import UCRL2
 
     return UCRL2(
         model.structure(basis),
@@ -165,7 +165,7 @@ def _ucrl2(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Lea
 
 
 def _ucrl_product(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.baselines.product import UCRLProduct
+    from fsmdp.learning.learners.baselines.product import UCRLProduct
 
     return UCRLProduct(
         _told(model, basis, options),
@@ -177,8 +177,8 @@ def _ucrl_product(model: FactoredMDP, basis: Basis, options: Options, seed: int)
 
 
 def _lsvi(model: FactoredMDP, basis: Basis, options: Options, seed: int) -> Learner:
-    from fsmdp.learning.baselines.features import action_features, one_hot_features
-    from fsmdp.learning.baselines.lsvi import LSVIUCB
+    from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
+    from fsmdp.learning.learners.baselines.lsvi import LSVIUCB
 
     structure = _told(model, basis, options)
     made = {"basis": action_features, "one-hot": one_hot_features}[options["features"]]
@@ -322,8 +322,8 @@ def _read(kind: Kind, value: object, where: str) -> Any:
 
 def _fill_from_preset(options: dict[str, Option]) -> None:
     """Say what a preset stands for, so that results tell which sets and program were used."""
-    from fsmdp.learning.factored import EVERY_EPISODE
-    from fsmdp.learning.ucrl import PRESETS
+    from fsmdp.learning.learners.factored import EVERY_EPISODE
+    from fsmdp.learning.learners.ucrl import PRESETS
 
     confidence, growth, method = PRESETS[str(options["preset"])]
     replan = "episode" if growth == EVERY_EPISODE else growth

@@ -14,8 +14,12 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
 from fsmdp.foundation.disk import check_path
-from fsmdp.learning.acting import Learner, Logs, Planned, check_learner, check_planned
-from fsmdp.learning.checkpoint import (
+from fsmdp.learning.cells.kernel import Logs
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.learner import Learner, check_learner, check_planned
+from fsmdp.learning.options import as_seed
+from fsmdp.learning.run.checkpoint import (
     check_series,
     identify,
     one,
@@ -27,10 +31,8 @@ from fsmdp.learning.checkpoint import (
     with_prefix,
     write_checkpoint,
 )
-from fsmdp.learning.history import SERIES, History
-from fsmdp.learning.options import as_seed
-from fsmdp.learning.statistics import Statistics
-from fsmdp.learning.worlds import World, open_world
+from fsmdp.learning.run.history import SERIES, History
+from fsmdp.learning.worlds.world import Source, World, open_world
 from fsmdp.model.tables import Floats
 
 Progress = Callable[[int, int], None]
@@ -45,7 +47,7 @@ BATCH = 10_000
 
 
 def learn(
-    world: Any,
+    world: Source,
     learner: Learner,
     episodes: int,
     seed: int = 0,
@@ -175,6 +177,6 @@ class _Run:
             structure=learner.structure,
             learner=f"{learner.name}({learner.describe()})",
             heuristic=learner.heuristic,
-            optimistic=bool(getattr(learner, "optimistic", False)),
+            optimistic=bool(learner.optimistic),
             **self.series,
         )

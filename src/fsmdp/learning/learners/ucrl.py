@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.confidence import CONFIDENCE, ConfidenceBounds, reward_bounds
-from fsmdp.learning.factored import EVERY_EPISODE, FactoredLearner
-from fsmdp.learning.live import JOINT, STAGEWISE, Beliefs
+import numpy as np
+
+from fsmdp.learning.cells.confidence import CONFIDENCE
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.factored import EVERY_EPISODE, FactoredLearner
+from fsmdp.learning.learners.warm import JOINT, STAGEWISE
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -19,9 +21,6 @@ PRESETS: dict[str, tuple[str, float, str]] = {
     "practical": ("bernstein", 0.5, STAGEWISE),
 }
 """By name: confidence sets, growth of a cell that calls for a new plan, program."""
-
-_SETS = ("confidence", tuple(CONFIDENCE))
-_METHODS = ("method", (STAGEWISE, JOINT))
 
 
 class UCRLFactored(FactoredLearner):
@@ -54,16 +53,16 @@ class UCRLFactored(FactoredLearner):
         self.preset = as_choice(preset, "preset", PRESETS)
         sets, growth, program = PRESETS[self.preset]
         self.delta, self.scale = as_probability(delta), as_scale(scale)
-        self.confidence = as_choice(sets if confidence is None else confidence, *_SETS)
-        self.heuristic = self.scale != 1.0
+        sets = as_choice(sets if confidence is None else confidence, "confidence", CONFIDENCE)
+        self.confidence = sets
+        self.heuristic = self.scale != 1.0 or CONFIDENCE[sets].heuristic
         super().__init__(
             structure,
             seed=seed,
-            method=as_choice(program if method is None else method, *_METHODS),
+            method=program if method is None else method,
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
         )
-        self._transitions = CONFIDENCE[self.confidence]
         noisy = any(
             term.sigma > 0 and not known
             for term, known in zip(structure.rewards, self.term_known, strict=True)
@@ -71,33 +70,26 @@ class UCRLFactored(FactoredLearner):
         self.delta_rewards = self.delta / 2 if noisy else 0.0
         self.delta_transitions = self.delta - self.delta_rewards
 
-    def bounds(self) -> ConfidenceBounds:
+    def bounds(self) -> Intervals:
         """The confidence sets as they stand."""
-        low, high = self._transitions(
-            self.cells, self.statistics, self.episode, self.delta_transitions, self.scale
-        )
-        reward_low, reward_high = reward_bounds(
+        found = CONFIDENCE[self.confidence].intervals(
             self.cells,
             self.statistics,
             self.episode,
+            self.delta_transitions,
             self.delta_rewards or self.delta,  # without noise there is nothing to pay for
             self.scale,
-            by_visits=self.confidence != "weissman",
         )
-        known = self.cell_known
-        reward_low[known] = reward_high[known] = self.known_means[known]
-        return ConfidenceBounds(low, high, reward_low, reward_high)
+        known, means = self.cell_known, self.known_means
+        return replace(
+            found,
+            rewards=np.where(known, means, found.rewards),
+            reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
+        )
 
     def replan(self) -> Planned:
-        """Plan over the confidence sets, to within epsilon = sqrt(1 / k)."""
-        bounds = self.bounds()
-        beliefs = Beliefs(
-            Intervals(bounds.reward_high, bounds.low, bounds.high),
-            bounds.reward_low,
-            self.start_means(),
-            self.replan_at(),
-        )
-        return self.planner.plan(beliefs, math.sqrt(1 / self.episode), self.rng)
+        """Plan over the confidence sets."""
+        return self.follow(self.bounds())
 
     def describe(self) -> str:
         """The options that matter."""

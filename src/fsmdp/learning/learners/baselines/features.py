@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states, count_states
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, all_states, count_states
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError, SizeError
 from fsmdp.foundation.checks import as_whole, is_whole, show, show_count, show_names
-from fsmdp.learning.acting import Acting, Planned
-from fsmdp.learning.baselines.states import all_states, state_strides
-from fsmdp.learning.counting import CountingLearner
+from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.baselines.states import all_states, state_strides
+from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
@@ -27,8 +27,6 @@ from fsmdp.simulation.policies import (
     CompiledPolicy,
     policy_arrays,
 )
-
-NEVER = np.iinfo(np.int64).max
 
 EXPECTED = (
     "a plan, an exact solution, a function (state, step) -> action, the name of an action, or "
@@ -151,16 +149,16 @@ def _table(
     positions = {action: position for position, action in enumerate(structure.actions)}
     states = [tuple(map(int, state)) for state in all_states(structure)]
     table = np.zeros((structure.horizon, n_states), dtype=np.int64)
-    for row in range(structure.horizon):
+    for step in range(structure.horizon):
         for column, state in enumerate(states):
-            chosen = chooses(state, row + 1)
+            chosen = chooses(state, step + 1)
             position = positions.get(chosen, -1) if isinstance(chosen, str) else chosen
             if not is_whole(position) or not 0 <= position < len(positions):
                 raise PolicyError(
-                    f"FixedPolicy: in state {show(state)} at step {row + 1} the policy takes "
+                    f"FixedPolicy: in state {show(state)} at step {step + 1} the policy takes "
                     f"{show(chosen)}; expected one of {show_names(positions)} or its position."
                 )
-            table[row, column] = position
+            table[step, column] = position
     return table
 
 

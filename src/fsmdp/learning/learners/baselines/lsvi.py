@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.baselines.induction import Ends, backward_induction
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, all_states
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, all_states
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array

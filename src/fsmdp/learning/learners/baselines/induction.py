@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsmdp.compiled import compiled
-from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 
 Ends = tuple[Floats, Floats]
@@ -19,7 +17,7 @@ Means = Callable[[Floats], Ends]
 
 
 class Solved(NamedTuple):
-    """Values of every step and state; row l belongs to step l + 1."""
+    """Values of every step and state; index l belongs to step l + 1."""
 
     values: Floats  # (horizon, n_states)
     q: Floats  # (horizon, n_actions, n_states)
@@ -41,36 +39,13 @@ def backward_induction(
     q, widths = np.zeros(shape), np.zeros(shape)
     values = np.zeros((horizon, shape[2]))
     following = np.zeros(shape[2])
-    for row in reversed(range(horizon)):
+    for step in reversed(range(horizon)):
         low, high = means(following)
         lowest, highest = following.min(), following.max()
-        q[row] = reward_high + discount * np.clip(high, lowest, highest)
+        q[step] = reward_high + discount * np.clip(high, lowest, highest)
         pessimistic = reward_low + discount * np.clip(low, lowest, highest)
         if at_most is not None:
-            np.minimum(q[row], at_most[row], out=q[row])
-        widths[row] = np.maximum(q[row] - pessimistic, 0.0)
-        following = values[row] = q[row].max(axis=0)
+            np.minimum(q[step], at_most[step], out=q[step])
+        widths[step] = np.maximum(q[step] - pessimistic, 0.0)
+        following = values[step] = q[step].max(axis=0)
     return Solved(values, q, widths)
-
-
-@compiled(inline="always")
-def mean_in_ball(probabilities: Floats, values: Floats, order: Integers, radius: float) -> float:
-    """The most extreme mean of values over an L1 ball around probabilities.
-
-    `order` sorts the values, best first: half the radius is put on the best, and taken from the
-    others, worst first. Reversed, it gives the other extreme.
-    Cost: the number of values. Source: Jaksch, Ortner and Auer (2010), Figure 2.
-    """
-    mean = 0.0
-    for y in range(len(values)):
-        mean += probabilities[y] * values[y]
-    best = order[0]
-    left = min(min(2.0, radius) / 2, 1.0 - probabilities[best])
-    mean += left * values[best]
-    for i in range(len(values) - 1, 0, -1):
-        if left <= 0:
-            break
-        taken = min(left, probabilities[order[i]])
-        mean -= taken * values[order[i]]
-        left -= taken
-    return mean  # type: ignore[no-any-return]

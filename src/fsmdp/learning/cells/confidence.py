@@ -8,39 +8,94 @@ multiplies squared radii; with anything but 1 the guarantee is lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.layout import Cells
-from fsmdp.learning.statistics import Statistics
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_name, show
+from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
+from fsmdp.planning.intervals import Intervals
+
+Ends = tuple[Floats, Floats]
+"""Lower and upper ends, one of each for every cell."""
+
+Means = Callable[[Cells, Statistics, int, float, float], Ends]
+"""From cells, statistics, episode, delta and scale to the ends of every transition cell's mean."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConfidenceBounds:
-    """Both ends of every interval, in the order of the cells."""
+class ConfidenceSet:
+    """A way to make intervals of counts: the truth lies in all of them, ever, but for `delta`.
 
-    low: Floats  # (n_transition_cells,)
-    high: Floats
-    reward_low: Floats  # (n_reward_cells,)
-    reward_high: Floats
+    `by_visits` says over what the union runs for rewards: the visits of a cell, or episodes.
+    A set without a proof is `heuristic`, and so is every learner that uses it.
+    """
 
-    def contains(self, means: Floats, reward_means: Floats, slack: float = 1e-9) -> bool:
-        """Whether given means lie in all intervals, up to rounding."""
-        return bool(
-            (means >= self.low - slack).all()
-            and (means <= self.high + slack).all()
-            and (reward_means >= self.reward_low - slack).all()
-            and (reward_means <= self.reward_high + slack).all()
+    name: str
+    means: Means = field(repr=False)
+    by_visits: bool = True
+    heuristic: bool = False
+
+    def intervals(
+        self,
+        cells: Cells,
+        statistics: Statistics,
+        episode: int,
+        delta: float,
+        delta_rewards: float,
+        scale: float = 1.0,
+    ) -> Intervals:
+        """What is known of every cell. Cost: the number of outcomes."""
+        low, high = self._means(cells, statistics, episode, delta, scale)
+        reward_low, reward_high = reward_bounds(
+            cells, statistics, episode, delta_rewards, scale, by_visits=self.by_visits
         )
+        return Intervals(reward_high, low, high, reward_low)
+
+    def _means(
+        self, cells: Cells, statistics: Statistics, episode: int, delta: float, scale: float
+    ) -> Ends:
+        found = self.means(cells, statistics, episode, delta, scale)
+        shape = (2, cells.n_transition_cells)
+        try:
+            ends = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            ends = np.zeros(0)
+        if ends.shape != shape or not np.isfinite(ends).all():
+            raise ModelError(
+                f"confidence set {show(self.name)}: expected two arrays of {shape[1]} finite "
+                f"numbers, the lower and upper end of each cell, found {show(found)}; start from "
+                "cells.lowest and cells.highest."
+            )
+        return ends[0], ends[1]
 
 
-Ends = tuple[Floats, Floats]
-Transitions = Callable[[Cells, Statistics, int, float, float], Ends]
+_SETS: dict[str, ConfidenceSet] = {}
+
+CONFIDENCE: Mapping[str, ConfidenceSet] = MappingProxyType(_SETS)
+"""Every confidence set by name: the only list of them."""
+
+
+def register(confidence: ConfidenceSet) -> ConfidenceSet:
+    """Add a confidence set, so that learners, specifications and the command line know its name."""
+    if not isinstance(confidence, ConfidenceSet):
+        raise ModelError(
+            f"confidence: expected a ConfidenceSet to register, found {show(confidence)}; give "
+            "ConfidenceSet(name, means)."
+        )
+    name = as_name(confidence.name, "confidence")
+    if name in _SETS:
+        raise ModelError(f"confidence: {show(name)} is taken; register another name.")
+    _SETS[name] = confidence
+    return confidence
 
 
 def weissman(
@@ -118,11 +173,9 @@ def bernstein(
     return low, high
 
 
-CONFIDENCE: dict[str, Transitions] = {
-    "weissman": weissman,
-    "hoeffding": hoeffding,
-    "bernstein": bernstein,
-}
+register(ConfidenceSet("weissman", weissman, by_visits=False))
+register(ConfidenceSet("hoeffding", hoeffding))
+register(ConfidenceSet("bernstein", bernstein))
 
 
 def reward_bounds(
@@ -223,31 +276,17 @@ def fill_ball_ends(
     low: Floats,
     high: Floats,
 ) -> None:
-    """Extreme means of h_j over L1 balls of squared radius squared / n (Algorithm 3).
-
-    Half the radius goes to the best value and is taken from the worst ones, worst first.
-    """
+    """Extreme means of h_j over L1 balls of squared radius squared / n."""
+    shares = np.zeros(np.diff(outcome_start).max())
     for cell in range(len(function)):
         n = visits[cell]
         if n == 0:
             continue
         first, at = outcome_start[cell], value_start[function[cell]]
         n_values = outcome_start[cell + 1] - first
-        half = min(2.0, np.sqrt(squared[cell] / n)) / 2
-        mean = 0.0
         for y in range(n_values):
-            mean += outcomes[first + y] / n * values[at + y]
-        for sign in (1, -1):
-            best = 0 if sign == 1 else n_values - 1
-            target = descending[at + best]
-            left = min(half, 1.0 - outcomes[first + target] / n)
-            moved = mean + left * values[at + target]
-            for i in range(n_values - 1):
-                source = descending[at + (n_values - 1 - i if sign == 1 else i)]
-                taken = min(left, outcomes[first + source] / n)
-                moved -= taken * values[at + source]
-                left -= taken
-            if sign == 1:
-                high[cell] = min(moved, high[cell])
-            else:
-                low[cell] = max(moved, low[cell])
+            shares[y] = outcomes[first + y] / n
+        radius = np.sqrt(squared[cell] / n)
+        own, order = values[at : at + n_values], descending[at : at + n_values]
+        high[cell] = min(mean_in_ball(shares, own, order, radius), high[cell])
+        low[cell] = max(mean_in_ball(shares, own, order[::-1], radius), low[cell])

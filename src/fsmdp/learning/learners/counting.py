@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.known import known_reward_means
-from fsmdp.learning.layout import cells_of
+from fsmdp.learning.cells.known import known_reward_means
+from fsmdp.learning.cells.layout import cells_of
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.options import as_seed, check_structure
-from fsmdp.learning.statistics import Statistics
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.planning.bellman import network_of_structure
 
 
 class CountingLearner:
-    """A learner as `learn` wants it; a subclass says how to plan, and perhaps what to count."""
+    """A `Learner`; a subclass says how to plan, and perhaps what to count."""
 
     name = "CountingLearner"
     heuristic = False
-    optimistic = False  # whether its values are meant to be upper bounds
+    optimistic = False
 
     def __init__(
         self, structure: Structure, *, seed: int = 0, known_rewards: Sequence[Reward] | None = None
@@ -32,8 +31,7 @@ class CountingLearner:
         self.seed = as_seed(seed)
         self.rng = np.random.default_rng(self.seed)
         counted = self.counted_structure()
-        self.network = network_of_structure(counted)
-        self.cells = cells_of(counted, self.network)
+        self.cells = cells_of(counted)
         self.statistics = Statistics.empty(self.cells)
         self.term_known, self.known_means = known_reward_means(counted, known_rewards)
         self.cell_known = self.term_known[self.cells.term]
@@ -43,7 +41,7 @@ class CountingLearner:
         return self.structure
 
     def given(self) -> list[np.ndarray]:
-        """What tells this learner from others of the same options and structure."""
+        """Known rewards; what else a learner is given, a subclass adds."""
         return [self.term_known, self.known_means]
 
     @property

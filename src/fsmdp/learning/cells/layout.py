@@ -1,7 +1,7 @@
 """The cells that a learner counts: where they stand, and what is known of them beforehand.
 
-A cell is (reward term or basis function, action group, parent assignment). Cells stand in the
-order of a `BellmanNetwork`: first those of the reward terms, then those of the functions.
+A cell is (reward term or basis function, action group, parent assignment). First come those of the
+reward terms, then those of the functions: the order of `Intervals`, in which a planner takes them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.model.lookup import Integers, Lookup
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import table_size
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.greedy import greedy_lookup
+from fsmdp.model.variables import Scope, table_size
 
 
 class CellLayout(NamedTuple):
@@ -63,12 +62,15 @@ class Cells:
         return len(self.term)
 
 
-def cells_of(structure: Structure, network: BellmanNetwork) -> Cells:
+def cells_of(structure: Structure) -> Cells:
     """Lay the cells of a structure out. Cost: their number."""
     sizes = tuple(variable.size for variable in structure.variables)
 
-    def count(scope: tuple[int, ...]) -> int:
+    def count(scope: Scope) -> int:
         return table_size(sizes[position] for position in scope)
+
+    def count_all(cases: Cases[Scope]) -> int:
+        return sum(count(scope) for scope in cases)
 
     slots: list[int] = []
     strides: list[int] = []
@@ -82,14 +84,14 @@ def cells_of(structure: Structure, network: BellmanNetwork) -> Cells:
             strides.append(stride)
         scope_start.append(len(slots))
     widths = np.diff(value_start)
-    function = network.backup_columns
+    function = np.repeat(np.arange(len(structure.parents)), [*map(count_all, structure.parents)])
     n_values = widths[function]
     tables = [table.values.ravel() for table in structure.basis]
     terms = structure.rewards
-    n_term_cells = [sum(count(scope) for scope in term.parents) for term in terms]
+    n_term_cells = [count_all(term.parents) for term in terms]
     term = np.repeat(np.arange(len(terms)), n_term_cells)
     layout = CellLayout(
-        greedy_lookup(network),
+        cell_lookup(structure),
         len(terms),
         len(term),
         _integers(scope_start),
@@ -120,6 +122,17 @@ def cells_of(structure: Structure, network: BellmanNetwork) -> Cells:
         sigma=np.array([t.sigma for t in terms], dtype=np.float64)[term],
         n_term_cells=_integers(n_term_cells)[term],
     )
+
+
+def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
+    """Look-up of the cells of reward terms and functions, and of what else depends on scopes."""
+    sizes = tuple(variable.size for variable in structure.variables)
+
+    def inputs(scope: Scope) -> Inputs:
+        return Inputs(scope, tuple(sizes[position] for position in scope))
+
+    terms = (*(term.parents for term in structure.rewards), *structure.parents, *more)
+    return compile_lookup([cases.map(inputs) for cases in terms], len(structure.actions))
 
 
 def _integers(values: list[int] | NDArray[np.int64]) -> Integers:

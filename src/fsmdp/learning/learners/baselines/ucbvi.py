@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.baselines.induction import Ends, backward_induction
-from fsmdp.learning.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
 from fsmdp.learning.options import as_choice
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

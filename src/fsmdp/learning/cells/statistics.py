@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
-from fsmdp.learning.layout import CellLayout, Cells
-from fsmdp.model.lookup import Integers, deselect, locate, select
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.simulation.simulate import Record
 
 LARGEST_FILE = 2**33
 """Bytes of the largest file of counts that is read."""
@@ -35,7 +33,6 @@ class Statistics:
     visits: Integers  # (n_reward_cells + n_transition_cells,)
     outcomes: Integers  # next values of each transition cell, cell after cell
     reward_sums: Floats  # (n_reward_cells,)
-    reward_squares: Floats  # (n_reward_cells,)
     starts: Integers  # first values of each function's scope, function after function
     episodes: int = 0
 
@@ -46,7 +43,6 @@ class Statistics:
         return cls(
             np.zeros(cells.n_reward_cells + cells.n_transition_cells, dtype=np.int64),
             np.zeros(layout.outcome_start[-1], dtype=np.int64),
-            np.zeros(cells.n_reward_cells),
             np.zeros(cells.n_reward_cells),
             np.zeros(layout.value_start[-1], dtype=np.int64),
         )
@@ -84,7 +80,7 @@ class Statistics:
         """The inverse of `arrays`; a ValueError if they cannot be counts."""
         kept: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
         for name, array in kept.items():
-            is_sum = name.startswith("reward_")
+            is_sum = name == "reward_sums"
             if array.dtype != (np.float64 if is_sum else np.int64) or array.ndim != (
                 name != "episodes"
             ):
@@ -122,8 +118,8 @@ class Statistics:
                 raise ValueError(f"{name}: expected as many as there were visits and episodes")
         if self.visits.max(initial=0) > MOST_COUNTED:
             raise ValueError(f"visits: expected at most {MOST_COUNTED}")
-        if (self.reward_squares < 0).any() or self.reward_sums[self.reward_visits == 0].any():
-            raise ValueError("reward_squares, reward_sums: expected sums over visits")
+        if self.reward_sums[self.reward_visits == 0].any():
+            raise ValueError("reward_sums: expected sums over visits")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file of plain arrays that `load` reads; it appears whole or not at all."""
@@ -140,70 +136,3 @@ class Statistics:
             raise ModelError(
                 f"{show(str(path))}: a part is missing or wrong ({clip(str(error))}); {remedy}."
             ) from None
-
-    def count(self, cells: Cells, record: Record, term_known: np.ndarray | None = None) -> None:
-        """Add recorded episodes. Cost: one look-up for each term, function and step."""
-        if term_known is None:
-            term_known = np.zeros(cells.layout.n_terms, dtype=np.bool_)
-        count_record(
-            cells.layout,
-            record,
-            term_known,
-            self.visits,
-            self.outcomes,
-            self.reward_sums,
-            self.reward_squares,
-            self.starts,
-        )
-        self.episodes += len(record.actions)
-
-
-@compiled()
-def count_record(
-    layout: CellLayout,
-    record: Record,
-    term_known: np.ndarray,
-    visits: Integers,
-    outcomes: Integers,
-    reward_sums: Floats,
-    reward_squares: Floats,
-    starts: Integers,
-) -> None:
-    """Count whole episodes; rewards of known terms are not looked at."""
-    lookup, n_terms = layout.lookup, layout.n_terms
-    tables = lookup.defaults.copy()
-    for episode in range(len(record.actions)):
-        count_start(layout, record.states[episode, 0], starts)
-        for step in range(record.actions.shape[1]):
-            action = record.actions[episode, step]
-            state, following = record.states[episode, step], record.states[episode, step + 1]
-            select(lookup, action, tables)
-            for term in range(n_terms):
-                cell = locate(lookup, tables[term], state)
-                visits[cell] += 1
-                if not term_known[term]:
-                    reward = record.rewards[episode, step, term]
-                    reward_sums[cell] += reward
-                    reward_squares[cell] += reward * reward
-            for function in range(len(layout.value_start) - 1):
-                cell = locate(lookup, tables[n_terms + function], state)
-                visits[cell] += 1
-                value = locate_value(layout, function, following)
-                outcomes[layout.outcome_start[cell - layout.n_reward_cells] + value] += 1
-            deselect(lookup, action, tables)
-
-
-@compiled(inline="always")
-def locate_value(layout: CellLayout, function: int, state: np.ndarray) -> int:
-    """Which of the values of a function's scope a state shows."""
-    at = 0
-    for i in range(layout.scope_start[function], layout.scope_start[function + 1]):
-        at += state[layout.scope_slot[i]] * layout.scope_stride[i]
-    return at
-
-
-@compiled(inline="always")
-def count_start(layout: CellLayout, state: np.ndarray, starts: Integers) -> None:
-    """Count the first state of an episode."""
-    for function in range(len(layout.value_start) - 1):
-        starts[layout.value_start[function] + locate_value(layout, function, state)] += 1

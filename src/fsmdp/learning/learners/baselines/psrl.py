@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import EnumeratedLearner
-from fsmdp.learning.baselines.induction import backward_induction
-from fsmdp.learning.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner
+from fsmdp.learning.learners.baselines.induction import backward_induction
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
-from fsmdp.foundation.digests import digest_arrays
-from fsmdp.learning.acting import Acting, Learner, Planned
-from fsmdp.learning.history import SERIES
-from fsmdp.learning.statistics import LARGEST_FILE
+from fsmdp.foundation.digests import digest_of
+from fsmdp.learning.cells.statistics import LARGEST_FILE
+from fsmdp.learning.learners.acting import Acting, Planned
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.run.history import SERIES
 from fsmdp.model.lookup import Lookup
 from fsmdp.simulation.policies import CompiledPolicy
 
@@ -85,18 +86,12 @@ def identify(learner: Learner) -> Identity:
         [[term.name, term.low, term.high, term.sigma] for term in structure.rewards],
     ]
     laid_out = [*cells.layout.lookup, *cells.layout[1:], cells.values]
-    given = learner.given() if hasattr(learner, "given") else [learner.term_known]
     return {
         "learner": f"{learner.name}({learner.describe()})",
-        "learner's seed": str(getattr(learner, "seed", None)),
-        "structure": f"{structure!r}, {digest([np.array(json.dumps(told)), *laid_out])}",
-        "known rewards, features or policy": digest(given),
+        "learner's seed": str(learner.seed),
+        "structure": f"{structure!r}, {digest_of([np.array(json.dumps(told)), *laid_out])}",
+        "known rewards, features or policy": digest_of(learner.given()),
     }
-
-
-def digest(arrays: Iterable[Any]) -> str:
-    """A short name for what arrays hold."""
-    return digest_arrays({f"{i:09}": np.asarray(array) for i, array in enumerate(arrays)})[:16]
 
 
 def with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:

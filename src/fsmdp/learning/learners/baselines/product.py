@@ -10,11 +10,12 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import Function, OptimisticLearner
-from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
-from fsmdp.learning.baselines.states import all_states
-from fsmdp.learning.confidence import reward_bounds
+from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.confidence import reward_bounds
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
+from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.states import all_states
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.structure import RewardTerm, Structure

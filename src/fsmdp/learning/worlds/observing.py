@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_number, show
-from fsmdp.learning.matching import check_sizes
+from fsmdp.learning.worlds.matching import check_sizes
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size

@@ -1,7 +1,8 @@
-"""What factored learners share: a live planner, and when to plan again."""
+"""What factored learners share: a warm planner, and when to plan again."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,21 +10,23 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_number, show
-from fsmdp.learning.confidence import empirical_moments
-from fsmdp.learning.counting import CountingLearner
-from fsmdp.learning.live import LivePlanner
-from fsmdp.learning.options import LARGEST
+from fsmdp.learning.cells.confidence import empirical_moments
+from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.ties import TieBreaker
+from fsmdp.learning.learners.warm import Warm
+from fsmdp.learning.options import LARGEST, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.plan import Plan
+from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.intervals import PESSIMISTIC, Intervals
+from fsmdp.planning.plan import Plan, q_entries_of
 from fsmdp.planning.planners import Stagewise
 from fsmdp.planning.problem import Problem
 
 EVERY_EPISODE = 0.0
-NEVER = 2.0**62  # visits that no cell will have
 
 
 class FactoredLearner(CountingLearner):
@@ -41,8 +44,28 @@ class FactoredLearner(CountingLearner):
         known_rewards: Sequence[Reward] | None,
     ) -> None:
         self.growth = _growth(replan)
+        planner = Warm(method)
+        # Before cells are laid out: what is too wide to plan in is refused in no time.
+        self.network = network_of_structure(check_structure(self.name, structure))
         super().__init__(structure, seed=seed, known_rewards=known_rewards)
-        self.planner = LivePlanner(structure, self.network, method)
+        self.planner = planner.start(self.network)
+        self._ties = TieBreaker(structure)
+
+    def follow(self, intervals: Intervals) -> Planned:
+        """The greedy policy of a plan for these intervals, to within epsilon = sqrt(1 / k)."""
+        network, epsilon = self.network, math.sqrt(1 / self.episode)
+        found = self.planner.plan(intervals, self.start_means(), epsilon)
+        q = q_entries_of(network, intervals, found.weights)
+        lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
+        largest = float(np.abs(intervals.rewards).max(initial=0.0))
+        acting = Acting(
+            self._ties.policy(q, largest, self.rng),
+            found.weights[:, network.value_columns] * network.values,
+            q,
+            q - lowest,
+            self.replan_at(),
+        )
+        return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
 
     def start_means(self) -> Floats:
         """Means of h_j over the first states seen; over all states alike before the first."""

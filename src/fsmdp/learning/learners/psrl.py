@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.factored import FactoredLearner
-from fsmdp.learning.live import STAGEWISE, Beliefs
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.factored import FactoredLearner
+from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -84,10 +83,7 @@ class PSRLFactored(FactoredLearner):
     def replan(self) -> Planned:
         """Plan for a draw from the posterior."""
         means, rewards = self.sample_means(), self.sample_rewards()
-        beliefs = Beliefs(
-            Intervals(rewards, means, means), rewards, self.start_means(), self.replan_at()
-        )
-        return self.planner.plan(beliefs, math.sqrt(1 / self.episode), self.rng)
+        return self.follow(Intervals(rewards, means, means))
 
     def describe(self) -> str:
         """The options that matter."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
-from fsmdp.learning.acting import Acting, Planned
-from fsmdp.learning.baselines.fixed import NEVER
-from fsmdp.learning.baselines.induction import Ends, Solved
-from fsmdp.learning.baselines.states import ENTRY_LIMIT, count_states, state_strides
-from fsmdp.learning.counting import CountingLearner
+from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.baselines.induction import Ends, Solved
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, count_states, state_strides
+from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.ties import tie_scale
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
@@ -22,9 +22,6 @@ from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Table, bound_table
 from fsmdp.model.variables import Scope
 from fsmdp.simulation.policies import BY_TABLE, policy_arrays
-
-TIE = 1e-9
-"""Actions whose values differ by less than this fraction of the largest reward are equal."""
 
 Function = tuple[Table, Cases[Scope]]
 """A function of the state and the parents of its variables."""
@@ -136,7 +133,7 @@ class EnumeratedLearner(CountingLearner):
         widths[:, -size:] = solved.widths.reshape(self.horizon, size)
         due = np.full(n_cells, NEVER)
         due[-size:] = 0 if replan_at is None else replan_at.ravel()
-        scale = TIE * max(1e-300, self.reward_span)
+        scale = tie_scale(self.reward_span)
         table = (solved.q + scale * self.rng.random(solved.q.shape)).argmax(axis=1)
         policy = policy_arrays(BY_TABLE, state_strides(self.structure), table)
         return Planned(Acting(policy, values, q, widths, due), 0.0, np.nan)

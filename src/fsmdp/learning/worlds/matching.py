@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 
 
@@ -36,7 +36,7 @@ def check_actions(what: str, n_actions: int, structure: Structure) -> None:
         )
 
 
-def check_model_fits(model: Any, structure: Structure) -> None:
+def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     """Refuse a model that is not the one that the structure describes."""
     what = "the model"
     check_sizes(what, model.sizes, structure)

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.acting import Planned
-from fsmdp.learning.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.baselines.induction import Ends, backward_induction, mean_in_ball
+from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 

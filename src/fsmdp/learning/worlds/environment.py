@@ -10,9 +10,11 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
-from fsmdp.learning.acting import Acting, Learner, Logs, count_episode, counts_of
-from fsmdp.learning.matching import check_actions
-from fsmdp.learning.observing import read_number, reader_of
+from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
+from fsmdp.learning.learners.acting import Acting
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.worlds.matching import check_actions
+from fsmdp.learning.worlds.observing import read_number, reader_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.policies import CompiledPolicy, choose
