@@ -10,8 +10,8 @@ import fsmdp
 from fsmdp.cli import entry as cli
 from fsmdp.cli.learn import LEARNER_NAMES
 from fsmdp.experiments import single
-from fsmdp.experiments.learners import LEARNERS
 from fsmdp.experiments.store import read_results
+from fsmdp.learning.learners.registry import LEARNERS
 
 RING = "sysadmin:ring:3:horizon=4"
 

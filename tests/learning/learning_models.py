@@ -1,11 +1,14 @@
 """Small models whose truth is known by enumeration, and what tests ask of learners."""
 
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
 
 import fsmdp
+from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
+from fsmdp.learning.learners import registry
 from fsmdp.planning.greedy import best_actions
 
 
@@ -64,6 +67,18 @@ def _representatives(structure, cases):
             for position, value in zip(scope, assignment, strict=True):
                 state[position] = value
             yield action, state
+
+
+@contextmanager
+def own_registrations():
+    """What is registered meanwhile is forgotten afterwards."""
+    kept = [(names, dict(names)) for names in (confidence._SETS, registry._ENTRIES)]
+    try:
+        yield
+    finally:
+        for names, before in kept:
+            names.clear()
+            names.update(before)
 
 
 def contains(intervals, means, reward_means, slack=1e-9):

@@ -16,7 +16,10 @@ import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.foundation.arrays import write_arrays
 from fsmdp.learning.cells.confidence import CONFIDENCE
+from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.planning.stagewise import StagewiseProgram
 
 VARIANTS = {
@@ -112,6 +115,17 @@ def test_replanning_every_episode_plans_every_episode():
         fsmdp.PSRLFactored(model.structure(fsmdp.Basis.singles(model))),
     ):
         assert fsmdp.learn(model, learner, episodes=5).replans.all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_stand_where_the_planner_looks_for_them(seed):
+    model = domains.random_model(seed)
+    structure = model.structure(fsmdp.Basis.pairs(model))
+    network, cells = network_of_structure(structure), cells_of(structure)
+    for mine, planners in zip(cells.layout.lookup, greedy_lookup(network), strict=True):
+        np.testing.assert_array_equal(mine, planners)
+    np.testing.assert_array_equal(cells.function, network.backup_columns)
+    assert cells.n_reward_cells == network.n_rewards
 
 
 def test_the_live_program_restarts_from_the_last_basis():

@@ -11,14 +11,13 @@ import typer
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json
+from fsmdp.learning.learners.registry import LEARNERS
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Run
 
-LEARNER_NAMES = (
-    "ucrl, psrl, plan, optimal, random, ucbvi, tabular-psrl, ucrl2, ucrl-product or lsvi-ucb"
-)
+LEARNER_NAMES = " or ".join(", ".join(LEARNERS).rsplit(", ", 1))
 
 
 @app.command(
@@ -80,8 +79,9 @@ def _specify(
     model_text: str, learner: str, options: list[str], basis: str, episodes: int, seed: int
 ) -> Specification:
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.learners import find_learner, resolve_options
+    from fsmdp.experiments.learners import resolve_options
     from fsmdp.experiments.reading import specify
+    from fsmdp.learning.learners.registry import find_learner
 
     given: dict[str, Any] = {}
     for one in options:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_number, show
+from fsmdp.foundation.kinds import Reading
 from fsmdp.learning.cells.confidence import empirical_moments
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
@@ -27,6 +28,20 @@ from fsmdp.planning.planners import Stagewise
 from fsmdp.planning.problem import Problem
 
 EVERY_EPISODE = 0.0
+
+
+def _read_replan(text: str) -> str | float:
+    if text == "episode":
+        return text
+    growth = float(text)
+    if not math.isfinite(growth) or growth < 0:
+        raise ValueError(text)
+    return growth
+
+
+REPLAN = Reading(
+    "'episode', or the growth of a cell that calls for a plan (0.5: half)", _read_replan
+)
 
 
 class FactoredLearner(CountingLearner):

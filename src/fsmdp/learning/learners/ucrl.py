@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import EVERY_EPISODE, FactoredLearner
-from fsmdp.learning.learners.warm import JOINT, STAGEWISE
+from fsmdp.learning.learners.factored import EVERY_EPISODE, REPLAN, FactoredLearner
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -96,3 +99,33 @@ class UCRLFactored(FactoredLearner):
         label = heuristic_label(self.heuristic, self.scale)
         parts = (self.confidence, self.planner.method, self.when_to_plan())
         return f"{', '.join(parts)}, delta {self.delta:g}{label}"
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return UCRLFactored(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+
+
+def _fill_from_preset(options: Options) -> Options:
+    """Say what a preset stands for, so that results tell which sets and program were used."""
+    confidence, growth, method = PRESETS[options["preset"]]
+    replan = "episode" if growth == EVERY_EPISODE else growth
+    filled = {"confidence": confidence, "replan": replan, "method": method}
+    return {name: filled.get(name) if value is None else value for name, value in options.items()}
+
+
+ENTRY = LearnerEntry(
+    "ucrl",
+    "UCRL-Factored",
+    "optimism over confidence sets, the paper's algorithm",
+    _build,
+    {
+        "preset": (OneOf(PRESETS), "practical"),
+        "confidence": (OneOf(CONFIDENCE), None),
+        "method": (OneOf(METHODS), None),
+        "replan": (REPLAN, None),
+        **OPTIMISM,
+    },
+    uses_basis=True,
+    takes_rewards=True,
+    complete=_fill_from_preset,
+)

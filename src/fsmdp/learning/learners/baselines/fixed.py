@@ -10,9 +10,12 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError, SizeError
 from fsmdp.foundation.checks import as_whole, is_whole, show, show_count, show_names
+from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.baselines.states import all_states, state_strides
 from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
@@ -164,3 +167,38 @@ def _table(
 
 def _no_strides(structure: Structure) -> Integers:
     return np.zeros(len(structure.variables), dtype=np.int64)
+
+
+def _build_plan(told: Told, options: Options) -> Learner:
+    method = options["method"]
+    label = f"plan of the known model, {method}"
+    return FixedPolicy(told.structure, told.policy(method), label=label)
+
+
+def _build_optimal(told: Told, _: Options) -> Learner:
+    return FixedPolicy(told.structure, told.policy("exact"), label="exact optimum")
+
+
+def _build_random(told: Told, _: Options) -> Learner:
+    return RandomLearner(told.structure)
+
+
+PLAN = LearnerEntry(
+    "plan",
+    "known-model plan",
+    "follows the plan of the known model and learns nothing",
+    _build_plan,
+    {"method": (OneOf(("auto", "stagewise", "joint", "cutting-planes")), "auto")},
+    uses_basis=True,
+)
+
+OPTIMAL = LearnerEntry(
+    "optimal",
+    "exact optimum",
+    "follows the optimal policy; small models only",
+    _build_optimal,
+)
+
+RANDOM_ACTIONS = LearnerEntry(
+    "random", "random actions", "every action with the same chance", _build_random
+)

@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
+from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, all_states
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
@@ -126,3 +130,28 @@ class LSVIUCB(OptimisticLearner):
                 f"features: the longest has norm {longest:.6g}, expected at most 1; divide by it."
             )
         return array.transpose(1, 0, 2).reshape(-1, array.shape[2])
+
+
+FEATURES = {"basis": action_features, "one-hot": one_hot_features}
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return LSVIUCB(
+        told.structure,
+        FEATURES[options["features"]](told.structure),
+        options["delta"],
+        told.seed,
+        scale=options["scale"],
+        known_rewards=told.known_rewards,
+    )
+
+
+ENTRY = LearnerEntry(
+    "lsvi-ucb",
+    "LSVI-UCB",
+    "least squares on features of state and action; small models only",
+    _build,
+    {"features": (OneOf(FEATURES), "basis"), **OPTIMISM},
+    uses_basis=True,
+    takes_rewards=True,
+)

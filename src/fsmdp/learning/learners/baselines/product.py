@@ -16,6 +16,8 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import all_states
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.structure import RewardTerm, Structure
@@ -187,3 +189,18 @@ def fill_product_means(
                         sort_descending(values, order)
                         left[prefix] = mean_in_ball(row, values, order, radii[cell])
             means[action, state] = left[0]
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return UCRLProduct(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+
+
+ENTRY = LearnerEntry(
+    "ucrl-product",
+    "UCRL-Factored, product form",
+    "optimism over products of transitions; small models only",
+    _build,
+    OPTIMISM,
+    uses_basis=True,
+    takes_rewards=True,
+)

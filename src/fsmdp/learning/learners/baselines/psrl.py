@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fsmdp.foundation.kinds import POSITIVE
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner
 from fsmdp.learning.learners.baselines.induction import backward_induction
 from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -80,3 +83,17 @@ class TabularPSRL(EnumeratedLearner):
     def describe(self) -> str:
         """The options that matter."""
         return f"Dirichlet prior {self.prior:g}"
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return TabularPSRL(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+
+
+ENTRY = LearnerEntry(
+    "tabular-psrl",
+    "tabular PSRL",
+    "posterior sampling over all states; small models only",
+    _build,
+    {"prior": (POSITIVE, None)},
+    takes_rewards=True,
+)

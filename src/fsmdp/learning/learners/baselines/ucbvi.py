@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
 from fsmdp.learning.options import as_choice
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -20,6 +23,7 @@ from fsmdp.model.tables import Floats
 MOST_EPISODES = 10**18
 
 HOEFFDING, BERNSTEIN = "hoeffding", "bernstein"
+BONUSES = (HOEFFDING, BERNSTEIN)
 
 
 class UCBVI(OptimisticLearner):
@@ -56,7 +60,7 @@ class UCBVI(OptimisticLearner):
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
-        self.bonus = as_choice(bonus, "bonus", (HOEFFDING, BERNSTEIN))
+        self.bonus = as_choice(bonus, "bonus", BONUSES)
         self.episodes = (
             None if episodes is None else as_whole(episodes, "episodes", 1, MOST_EPISODES)
         )
@@ -124,3 +128,17 @@ class UCBVI(OptimisticLearner):
         """Which bonus, and for how many episodes."""
         made_for = () if self.episodes is None else (f"{self.episodes} episodes",)
         return (self.bonus, *made_for)
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return UCBVI(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+
+
+ENTRY = LearnerEntry(
+    "ucbvi",
+    "UCBVI",
+    "value iteration with bonuses over all states; small models only",
+    _build,
+    {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM},
+    takes_rewards=True,
+)
