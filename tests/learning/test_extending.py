@@ -25,6 +25,7 @@ from fsmdp.planning.intervals import Intervals
 RING = domains.sysadmin(3, horizon=4)
 BASIS = fsmdp.Basis.singles(RING)
 STRUCTURE = RING.structure(BASIS)
+UCRL = LEARNERS["ucrl"]  # made before anything of a user's own is registered
 
 
 def chebyshev(cells, statistics, episode, delta, scale):
@@ -86,12 +87,12 @@ def test_a_confidence_set_of_ones_own_is_known_everywhere_once_registered(regist
     low, high = chebyshev(learner.cells, learner.statistics, 21, 0.05, 1.0)
     np.testing.assert_array_equal(learner.bounds().low, low)
     np.testing.assert_array_equal(learner.bounds().high, high)
-    options = resolve_options(LEARNERS["ucrl"], {"confidence": "chebyshev"}, "here")
+    options = resolve_options(UCRL, {"confidence": "chebyshev"}, "here")
     built = build_learner("ucrl", RING, BASIS, options, seed=1)
     assert built.describe() == learner.describe()
     for refuse in (
         lambda: fsmdp.UCRLFactored(STRUCTURE, confidence="normal"),
-        lambda: resolve_options(LEARNERS["ucrl"], {"confidence": "normal"}, "here"),
+        lambda: resolve_options(UCRL, {"confidence": "normal"}, "here"),
     ):
         with pytest.raises(ModelError, match="weissman, hoeffding, bernstein, chebyshev"):
             refuse()
@@ -175,6 +176,13 @@ class Masked:
         if name == self._missing:
             raise AttributeError(name)
         return getattr(self._learner, name)
+
+
+def test_the_protocol_names_all_that_a_run_asks_for():
+    assert set(MEMBERS) == {
+        *("structure", "name", "cells", "statistics", "term_known", "seed", "heuristic"),
+        *("optimistic", "describe", "given", "replan", "state", "restore"),
+    }
 
 
 @pytest.mark.parametrize("member", MEMBERS)
