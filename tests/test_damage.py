@@ -16,8 +16,8 @@ from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, frame_bytes, read_frame, read_results
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.cache import recall, store
-from fsmdp.learning.history import SERIES
-from fsmdp.learning.statistics import Statistics
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.learning.run.history import SERIES
 from fsmdp.model.files import to_dict
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.evidence import read_evidence, write_evidence

@@ -19,7 +19,9 @@ from fsmdp.experiments.executors.choose import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.experiments.report.curves import CHARTS
 from fsmdp.interop.rddl.sources import find_source
-from fsmdp.planning import auto
+from fsmdp.learning.cells.confidence import CONFIDENCE
+from fsmdp.learning.learners.registry import LEARNERS
+from fsmdp.planning.auto import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -87,9 +89,8 @@ def assert_printed(printed, shown):
 @pytest.fixture
 def own_registries(monkeypatch):
     """What a page registers is forgotten when it ends."""
-    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS):
+    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS, METHODS, CONFIDENCE, LEARNERS):
         monkeypatch.setattr(registry, "_entries", dict(registry))
-    monkeypatch.setattr(auto, "METHODS", dict(auto.METHODS))
 
 
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name)

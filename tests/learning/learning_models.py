@@ -1,10 +1,14 @@
 """Small models whose truth is known by enumeration, and what tests ask of learners."""
 
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
 
 import fsmdp
+from fsmdp.learning.cells import confidence
+from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
+from fsmdp.learning.learners import registry
 from fsmdp.planning.greedy import best_actions
 
 
@@ -63,6 +67,53 @@ def _representatives(structure, cases):
             for position, value in zip(scope, assignment, strict=True):
                 state[position] = value
             yield action, state
+
+
+@contextmanager
+def own_registrations():
+    """What is registered meanwhile is forgotten afterwards."""
+    kept = [
+        (names, dict(names))
+        for names in (confidence.CONFIDENCE._entries, registry.LEARNERS._entries)
+    ]
+    try:
+        yield
+    finally:
+        for names, before in kept:
+            names.clear()
+            names.update(before)
+
+
+def contains(intervals, means, reward_means, slack=1e-9):
+    """Whether given means lie in all intervals, up to rounding."""
+    lowest = intervals.with_lowest_rewards().rewards
+    return bool(
+        (means >= intervals.low - slack).all()
+        and (means <= intervals.high + slack).all()
+        and (reward_means >= lowest - slack).all()
+        and (reward_means <= intervals.rewards + slack).all()
+    )
+
+
+def count_into(cells, statistics, record):
+    """Add a recorded episode, with nothing planned and all rewards to be learnt."""
+    layout, steps = cells.layout, record.actions.shape[1]
+    nothing = np.zeros((steps, len(statistics.visits)))
+    count_episode(
+        layout,
+        np.zeros((steps, layout.value_start[-1])),
+        nothing,
+        nothing,
+        np.zeros(len(statistics.visits), dtype=np.int64),
+        counts_of(statistics),
+        np.zeros(layout.n_terms, dtype=np.bool_),
+        layout.lookup.defaults.copy(),
+        record,
+        steps,
+        Logs(*np.zeros((4, 1))),
+        0,
+    )
+    statistics.episodes += 1
 
 
 def planned_values(learner, planned, states, step=1):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
-from tests.learning.learning_models import coins, true_means
+from tests.learning.learning_models import coins, contains, count_into, true_means
 
 import fsmdp
-from fsmdp.learning.confidence import (
+from fsmdp.learning.cells.confidence import (
     CONFIDENCE,
     bernstein,
     empirical_moments,
@@ -17,7 +17,7 @@ from fsmdp.learning.confidence import (
     reward_bounds,
     weissman,
 )
-from fsmdp.learning.statistics import Statistics
+from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.policies import compile_policy
 from fsmdp.simulation.simulate import new_record, simulate
@@ -182,18 +182,18 @@ def test_a_reward_without_noise_is_known_after_one_visit():
     bounds, visits = learner.bounds(), learner.statistics.reward_visits
     _, rewards = true_means(model, learner.structure)
     np.testing.assert_allclose(bounds.reward_low[visits > 0], rewards[visits > 0])
-    np.testing.assert_allclose(bounds.reward_high[visits > 0], rewards[visits > 0])
-    assert (bounds.reward_high[visits == 0] == 1.0).all()
+    np.testing.assert_allclose(bounds.rewards[visits > 0], rewards[visits > 0])
+    assert (bounds.rewards[visits == 0] == 1.0).all()
 
 
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_nothing_seen_leaves_everything_open_but_the_constant(learner, name):
     empty = Statistics.empty(learner.cells)
-    low, high = CONFIDENCE[name](learner.cells, empty, 1, 0.05)
+    low, high = CONFIDENCE[name].means(learner.cells, empty, 1, 0.05, 1.0)
     np.testing.assert_array_equal(low, learner.cells.lowest)
     np.testing.assert_array_equal(high, learner.cells.highest)
     assert (low[0], high[0]) == (1.0, 1.0)
-    low, high = CONFIDENCE[name](learner.cells, random_statistics(learner, 0), 5, 0.05)
+    low, high = CONFIDENCE[name].means(learner.cells, random_statistics(learner, 0), 5, 0.05, 1.0)
     assert (low[0], high[0]) == (1.0, 1.0)
 
 
@@ -201,8 +201,8 @@ def test_nothing_seen_leaves_everything_open_but_the_constant(learner, name):
 def test_a_quarter_of_the_scale_halves_the_radii(learner, name):
     statistics = random_statistics(learner, 6, most=10_000)
     many = statistics.transition_visits > 3000
-    low, high = CONFIDENCE[name](learner.cells, statistics, 5, 0.05)
-    narrow_low, narrow_high = CONFIDENCE[name](learner.cells, statistics, 5, 0.05, 0.25)
+    low, high = CONFIDENCE[name].means(learner.cells, statistics, 5, 0.05, 1.0)
+    narrow_low, narrow_high = CONFIDENCE[name].means(learner.cells, statistics, 5, 0.05, 0.25)
     inside = (low > learner.cells.lowest + 1e-9) & (high < learner.cells.highest - 1e-9)
     unclipped = many & inside
     assert unclipped.sum() > 3
@@ -226,10 +226,10 @@ def runs_that_leave(model, learner, names, scale, runs, episodes, delta):
             simulate(
                 compiled, policy, rng, 1.0, True, 0, model.horizon, values, np.zeros(1), record
             )
-            statistics.count(learner.cells, record)
+            count_into(learner.cells, statistics, record)
             for name in names:
                 learners[name].statistics = statistics
-                inside[name] &= learners[name].bounds().contains(means, rewards)
+                inside[name] &= contains(learners[name].bounds(), means, rewards)
         for name in names:
             left[name] += not inside[name]
     return left
@@ -264,12 +264,12 @@ def planning_runs_that_leave(model, name, scale, runs, delta, episodes=20):
         inside, replan = [], learner.replan
 
         def checked(learner=learner, inside=inside, replan=replan):
-            inside.append(learner.bounds().contains(means, rewards))
+            inside.append(contains(learner.bounds(), means, rewards))
             return replan()
 
         learner.replan = checked
         fsmdp.learn(model, learner, episodes, seed=seed)
-        inside.append(learner.bounds().contains(means, rewards))
+        inside.append(contains(learner.bounds(), means, rewards))
         assert len(inside) == episodes + 1
         left += not all(inside)
     return left

@@ -147,7 +147,7 @@ def policy(**changes):
         (policy(kind=1, strides=np.array([4, 2, 1])), "expected a column for each state"),
         (policy(kind=1, strides=np.array([1])), "expected a stride for each variable"),
         (policy(kind=1, table=np.zeros((1, 8))), "table must be int64"),
-        (policy(entries=np.zeros((3, 2))), "as many entries as the look-up has"),
+        (policy(entries=np.zeros((3, 2))), "expected tables of 2 numbers in all"),
     ],
 )
 def test_plans_that_lead_out_of_their_arrays_are_refused(change, message):

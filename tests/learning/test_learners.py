@@ -4,13 +4,22 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.learning.learning_models import coins, planned_values, record_plans, true_means
+from tests.learning.learning_models import (
+    coins,
+    contains,
+    planned_values,
+    record_plans,
+    true_means,
+)
 
 import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.foundation.arrays import write_arrays
-from fsmdp.learning.confidence import CONFIDENCE
-from fsmdp.learning.statistics import Statistics
+from fsmdp.learning.cells.confidence import CONFIDENCE
+from fsmdp.learning.cells.layout import cells_of
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.planning.stagewise import StagewiseProgram
 
 VARIANTS = {
@@ -53,7 +62,7 @@ def test_plans_are_optimistic_at_every_state_whenever_the_truth_is_inside(name, 
     learner.replan = replan
     history = fsmdp.learn(model, learner, episodes=20, seed=1)
     assert len(plans) == history.replans.sum()
-    inside = [bounds.contains(*truth) for bounds in sets]
+    inside = [contains(bounds, *truth) for bounds in sets]
     assert sum(inside) > 0
     for planned in (p for p, is_inside in zip(plans, inside, strict=True) if is_inside):
         for step in range(1, model.horizon + 1):
@@ -108,6 +117,17 @@ def test_replanning_every_episode_plans_every_episode():
         assert fsmdp.learn(model, learner, episodes=5).replans.all()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_stand_where_the_planner_looks_for_them(seed):
+    model = domains.random_model(seed)
+    structure = model.structure(fsmdp.Basis.pairs(model))
+    network, cells = network_of_structure(structure), cells_of(structure)
+    for mine, planners in zip(cells.layout.lookup, greedy_lookup(network), strict=True):
+        np.testing.assert_array_equal(mine, planners)
+    np.testing.assert_array_equal(cells.function, network.backup_columns)
+    assert cells.n_reward_cells == network.n_rewards
+
+
 def test_the_live_program_restarts_from_the_last_basis():
     model = domains.sysadmin(6, horizon=6)
     learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)))
@@ -147,7 +167,7 @@ def test_known_rewards_leave_nothing_to_learn_about_them():
     bounds = learner.bounds()
     _, rewards = true_means(model, learner.structure)
     np.testing.assert_array_equal(bounds.reward_low, rewards)
-    np.testing.assert_array_equal(bounds.reward_high, rewards)
+    np.testing.assert_array_equal(bounds.rewards, rewards)
     fsmdp.learn(model, learner, episodes=2)
     assert not learner.statistics.reward_sums.any()
 
@@ -159,7 +179,7 @@ def test_some_rewards_may_be_known_and_others_not():
     )
     assert learner.term_known.tolist() == [False, True]
     bounds = learner.bounds()
-    np.testing.assert_array_equal(bounds.reward_high, [1.0, 1.0, 0.2, 0.7])
+    np.testing.assert_array_equal(bounds.rewards, [1.0, 1.0, 0.2, 0.7])
     assert learner.delta_rewards == learner.delta_transitions == 0.025
 
 

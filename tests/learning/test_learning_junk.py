@@ -19,7 +19,7 @@ from tests.junk import (
 )
 
 import fsmdp
-from fsmdp.learning.statistics import Statistics
+from fsmdp.learning.cells.statistics import Statistics
 
 STRUCTURE = RING.structure(fsmdp.Basis.singles(RING))
 SMALL = fsmdp.domains.sysadmin(2, horizon=2)

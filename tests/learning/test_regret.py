@@ -10,7 +10,7 @@ import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.domains.exogenous import ExogenousBlock
 from fsmdp.domains.influence import Influence
-from fsmdp.learning.confidence import CONFIDENCE
+from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.planning.bellman import state_means
 
 

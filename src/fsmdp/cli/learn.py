@@ -77,8 +77,9 @@ def _specify(
     model_text: str, learner: str, options: list[str], basis: str, episodes: int, seed: int
 ) -> Specification:
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.learners import find_learner, resolve_options
+    from fsmdp.experiments.learners import resolve_options
     from fsmdp.experiments.reading import specify
+    from fsmdp.learning.learners.registry import find_learner
 
     given: dict[str, Any] = {}
     for one in options:

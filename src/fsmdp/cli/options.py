@@ -54,7 +54,7 @@ def _executors() -> Iterable[str]:
 
 
 def _learners() -> Iterable[str]:
-    from fsmdp.experiments.learners import LEARNERS
+    from fsmdp.learning.learners.registry import LEARNERS
 
     return LEARNERS
 

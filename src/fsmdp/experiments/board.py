@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from fsmdp.learning.learn import Watch
+    from fsmdp.learning.run.learn import Watch
     from fsmdp.model.tables import Floats
 
 ENTRY = struct.Struct("=qd")

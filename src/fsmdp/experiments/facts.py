@@ -169,7 +169,7 @@ def _theorem(model: FactoredMDP, basis: Basis, episodes: int) -> dict[str, Any]:
     """The paper's general regret bound, term by term, at a grid of episodes."""
     import numpy as np
 
-    from fsmdp.learning.bounds import regret_bound
+    from fsmdp.learning.theory.bounds import regret_bound
 
     structure = model.structure(basis)
     grid = np.unique(np.geomspace(1, episodes, GRID).round().astype(int)).tolist()

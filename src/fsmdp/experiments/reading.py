@@ -12,11 +12,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.learners import LearnerEntry, find_learner, resolve_options
+from fsmdp.experiments.learners import resolve_options
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.documents import Document, explain
+from fsmdp.learning.learners.registry import LearnerEntry, find_learner
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000

@@ -27,8 +27,8 @@ from fsmdp.experiments.store import (
 if TYPE_CHECKING:
     import polars
 
-    from fsmdp.learning.history import History
-    from fsmdp.learning.learn import Watch
+    from fsmdp.learning.run.history import History
+    from fsmdp.learning.run.learn import Watch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ def carry_out(
     watch: Watch | None = None,
 ) -> RunFiles:
     """Do a run whatever comes of it: errors are the caller's."""
-    from fsmdp.learning.learn import learn
+    from fsmdp.learning.run.learn import learn
 
     model, basis = source.load()
     learner = build_learner(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import PolicyError
 from fsmdp.foundation.checks import show, show_count
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.variables import Variable
 
 Integers = NDArray[np.int64]
 
@@ -70,7 +71,26 @@ def follow(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], int
     return lambda state, step: model.action_index(chooses(state, step))
 
 
-def check_origin(model: FactoredMDP, policy: object) -> None:
+class Described(Protocol):
+    """What a policy is for, be it a model or a structure."""
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """State variables, in order."""
+        ...
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Actions, in order."""
+        ...
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps of an episode; None without end."""
+        ...
+
+
+def check_origin(model: Described, policy: object) -> None:
     """Refuse a solution or plan of another model: its tables would be read at the wrong places."""
     origin: Any = getattr(policy, "model", policy)
     if origin is model or isinstance(policy, type):

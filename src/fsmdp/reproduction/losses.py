@@ -20,8 +20,8 @@ import polars
 
 from fsmdp.experiments.executors.local import LocalExecutor
 from fsmdp.experiments.report.charts import Line
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.learn import learn
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
 from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP

@@ -17,7 +17,7 @@ from tests.learning.learning_models import coins, record_plans
 
 import fsmdp
 from fsmdp import ModelError, domains
-from fsmdp.learning.baselines.ucrl2 import fill_ball_means
+from fsmdp.learning.learners.baselines.ucrl2 import fill_ball_means
 
 
 def extreme_mean(row, values, radius, sign):

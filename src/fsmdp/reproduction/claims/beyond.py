@@ -11,9 +11,9 @@ import polars
 
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.experiments.report.charts import Chart, Panel
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.psrl import PSRLFactored
-from fsmdp.learning.ucrl import UCRLFactored
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.psrl import PSRLFactored
+from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.exact import solve_exactly

@@ -12,9 +12,9 @@ import polars
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.maintenance import maintenance
 from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.baselines.product import UCRLProduct
-from fsmdp.learning.ucrl import UCRLFactored
+from fsmdp.learning.learners.baselines.product import UCRLProduct
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fsmdp.domains.influence import Influence
 from fsmdp.experiments.report.charts import Chart, Panel
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.ucrl import UCRLFactored
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

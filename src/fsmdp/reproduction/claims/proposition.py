@@ -13,11 +13,11 @@ from scipy.stats import binomtest
 
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.experiments.report.charts import Chart, Line, Panel
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.baselines.features import action_features, one_hot_features
-from fsmdp.learning.baselines.lsvi import LSVIUCB
-from fsmdp.learning.bounds import regret_bound
-from fsmdp.learning.ucrl import UCRLFactored
+from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
+from fsmdp.learning.learners.baselines.lsvi import LSVIUCB
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.ucrl import UCRLFactored
+from fsmdp.learning.theory.bounds import regret_bound
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure

@@ -10,14 +10,14 @@ import polars
 
 from fsmdp.domains.influence import influence
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.learning.acting import Learner
-from fsmdp.learning.ucrl import UCRLFactored
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.auto import plan as make_plan
 from fsmdp.planning.bellman import network_of_structure
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bound import value_of
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.values import constant_value
@@ -96,7 +96,8 @@ def _plan(model: FactoredMDP, weights: str) -> Plan:
 
 def _values(plan: Plan, states: list[list[int]], step: int) -> tuple[np.ndarray, np.ndarray]:
     return (
-        np.array([plan.value(state, step) for state in states]),
+        # Of the policy's own weights: the plan's bound may be a tighter one.
+        np.array([value_of(plan.basis, plan.weights, state, step) for state in states]),
         np.array([plan.q_values(state, step) for state in states]),
     )
 
@@ -178,8 +179,7 @@ def _norm_with_rows(model: FactoredMDP) -> tuple[float, float]:
     """W by the largest reward at every step, and the norm found with rows for it."""
     structure = model.structure(Basis.singles(model))
     network = network_of_structure(structure)
-    bounds = UCRLFactored(structure, JOINT, known_rewards=model.rewards).bounds()
-    intervals = Intervals(bounds.reward_high, bounds.low, bounds.high)
+    intervals = UCRLFactored(structure, JOINT, known_rewards=model.rewards).bounds()
     allowed = constant_value(network, intervals)
     means = np.array([table.values.mean() for table in network.basis])
     weights = solve_joint(network, intervals, means, w_norm=allowed).weights

@@ -1,0 +1,286 @@
+"""Confidence sets: what counts say about the next mean of each basis function, and of rewards.
+
+Only the mean of h_j after a step enters planning, so each cell's set is an interval of means:
+[min h_j, max h_j] as long as nothing was seen, and exactly [1, 1] for the constant h_0. `scale`
+multiplies squared radii; with anything but 1 the guarantee is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
+from fsmdp.foundation.registry import Registry
+from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Floats
+from fsmdp.planning.intervals import Intervals
+
+Ends = tuple[Floats, Floats]
+"""Lower and upper ends, one of each for every cell."""
+
+Means = Callable[[Cells, Statistics, int, float, float], Ends]
+"""From cells, statistics, episode, delta and scale to the ends of every transition cell's mean."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConfidenceSet:
+    """A way to make intervals of counts: the truth lies in all of them, ever, but for `delta`.
+
+    `by_visits` says over what the union runs for rewards: the visits of a cell, or episodes.
+    A set without a proof is `heuristic`, and so is every learner that uses it.
+    """
+
+    name: str
+    means: Means = field(repr=False)
+    by_visits: bool = True
+    heuristic: bool = False
+
+    def intervals(
+        self,
+        cells: Cells,
+        statistics: Statistics,
+        episode: int,
+        delta: float,
+        delta_rewards: float,
+        scale: float = 1.0,
+    ) -> Intervals:
+        """What is known of every cell. Cost: the number of outcomes."""
+        low, high = self._means(cells, statistics, episode, delta, scale)
+        reward_low, reward_high = reward_bounds(
+            cells, statistics, episode, delta_rewards, scale, by_visits=self.by_visits
+        )
+        return Intervals(reward_high, low, high, reward_low)
+
+    def _means(
+        self, cells: Cells, statistics: Statistics, episode: int, delta: float, scale: float
+    ) -> Ends:
+        found = self.means(cells, statistics, episode, delta, scale)
+        shape = (2, cells.n_transition_cells)
+        try:
+            ends = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            ends = np.zeros(0)
+        if ends.shape != shape or not np.isfinite(ends).all():
+            raise ModelError(
+                f"confidence set {show(self.name)}: expected two arrays of {shape[1]} finite "
+                f"numbers, the lower and upper end of each cell, found {show(found)}; start from "
+                "cells.lowest and cells.highest."
+            )
+        return ends[0], ends[1]
+
+
+CONFIDENCE: Registry[ConfidenceSet] = Registry("confidence set")
+"""Every confidence set by name: the only list of them."""
+
+
+def register(confidence: ConfidenceSet) -> ConfidenceSet:
+    """Add a confidence set, so that learners, specifications and the command line know its name."""
+    if not isinstance(confidence, ConfidenceSet):
+        raise ModelError(
+            f"confidence: expected a ConfidenceSet to register, found {show(confidence)}; give "
+            "ConfidenceSet(name, means)."
+        )
+    return CONFIDENCE.register(confidence.name, confidence)
+
+
+def weissman(
+    cells: Cells, statistics: Statistics, episode: int, delta: float, scale: float = 1.0
+) -> Ends:
+    """The paper's sets: an L1 ball around the empirical distribution of the scope's values.
+
+    d = 2 |Val(Z_j)| log 2 - 2 log(delta / (2 N |Pa| k^2)),  radius min(2, sqrt(d / n))
+    Ends of the mean over the ball by Algorithm 3, for both signs.
+    Cost: the number of outcomes. Paper: Algorithms 1 and 3.
+    """
+    squared = 2 * cells.n_values * math.log(2) - 2 * np.log(
+        delta / (2 * cells.n_learnt * cells.n_parents * float(episode) ** 2)
+    )
+    low, high = cells.lowest.copy(), cells.highest.copy()
+    fill_ball_ends(
+        cells.layout.outcome_start,
+        cells.layout.value_start,
+        cells.function,
+        cells.values,
+        cells.descending,
+        statistics.transition_visits,
+        statistics.outcomes,
+        scale * squared,
+        low,
+        high,
+    )
+    return low, high
+
+
+def hoeffding(
+    cells: Cells,
+    statistics: Statistics,
+    episode: int,  # noqa: ARG001
+    delta: float,
+    scale: float = 1.0,
+) -> Ends:
+    """Hoeffding's inequality on the mean of h_j itself: no price for the size of its scope.
+
+    radius = (max h_j - min h_j) sqrt(log(2 N pi^2 n^2 / (6 delta)) / (2 n))
+    The union runs over cells and numbers of visits n, so it holds although n is random.
+    """
+    n = np.maximum(statistics.transition_visits, 1)
+    means, _ = empirical_moments(cells, statistics)
+    radius = (cells.highest - cells.lowest) * np.sqrt(
+        scale * _visits_log(2 * cells.n_learnt, n, delta) / (2 * n)
+    )
+    return _around(cells, statistics, means, radius)
+
+
+def bernstein(
+    cells: Cells,
+    statistics: Statistics,
+    episode: int,
+    delta: float,
+    scale: float = 1.0,
+) -> Ends:
+    """Empirical Bernstein sets on the mean of h_j, met with `hoeffding`; delta is shared equally.
+
+    radius = sqrt(2 v log(4 / delta') / n) + 7 range log(4 / delta') / (3 (n - 1)),  n >= 2,
+    delta' = 6 (delta / 2) / (pi^2 n^2 N), v the sample variance.
+    Source: Maurer and Pontil (2009), Theorem 4, on both sides.
+    """
+    low, high = hoeffding(cells, statistics, episode, delta / 2, scale)
+    n = np.maximum(statistics.transition_visits, 2)
+    means, variances = empirical_moments(cells, statistics)
+    logs = _visits_log(4 * cells.n_learnt, n, delta / 2)
+    ranges = cells.highest - cells.lowest
+    radius = math.sqrt(scale) * (
+        np.sqrt(2 * variances * logs / n) + 7 * ranges * logs / (3 * (n - 1))
+    )
+    seen_twice = statistics.transition_visits >= 2
+    low[seen_twice] = np.maximum(low, means - radius)[seen_twice]
+    high[seen_twice] = np.minimum(high, means + radius)[seen_twice]
+    return low, high
+
+
+register(ConfidenceSet("weissman", weissman, by_visits=False))
+register(ConfidenceSet("hoeffding", hoeffding))
+register(ConfidenceSet("bernstein", bernstein))
+
+
+def reward_bounds(
+    cells: Cells,
+    statistics: Statistics,
+    episode: int,
+    delta: float,
+    scale: float = 1.0,
+    by_visits: bool = False,
+) -> Ends:
+    """Bounds on the mean of every reward cell, clipped to what is known of its term.
+
+    radius = sqrt(4 sigma^2 log(4 l |X_i| k / delta) / n), the paper's, or with the union over the
+    visits: sqrt(2 sigma^2 log(2 N pi^2 n^2 / (6 delta)) / n), N all reward cells together.
+    A term without noise is known after one visit.
+    """
+    n = np.maximum(statistics.reward_visits, 1)
+    means = statistics.reward_sums / n
+    if by_visits:
+        squared = 2 * cells.sigma**2 * _visits_log(2 * cells.n_reward_cells, n, delta)
+    else:
+        l = cells.layout.n_terms  # noqa: E741
+        squared = 4 * cells.sigma**2 * np.log(4 * l * cells.n_term_cells * float(episode) / delta)
+    radius = np.sqrt(scale * squared / n)
+    unseen = statistics.reward_visits == 0
+    low = np.clip(means - radius, cells.reward_low, cells.reward_high)
+    high = np.clip(means + radius, cells.reward_low, cells.reward_high)
+    return np.where(unseen, cells.reward_low, low), np.where(unseen, cells.reward_high, high)
+
+
+def empirical_moments(cells: Cells, statistics: Statistics) -> Ends:
+    """Mean and sample variance of h_j in every cell; zero where too little was seen."""
+    means, variances = np.zeros(cells.n_transition_cells), np.zeros(cells.n_transition_cells)
+    fill_moments(
+        cells.layout.outcome_start,
+        cells.layout.value_start,
+        cells.function,
+        cells.values,
+        statistics.transition_visits,
+        statistics.outcomes,
+        means,
+        variances,
+    )
+    return means, variances
+
+
+def _visits_log(events: int, n: Integers, delta: float) -> Floats:
+    """log(events pi^2 n^2 / (6 delta)): a union over events and over n = 1, 2, ..."""
+    return np.asarray(np.log(events * math.pi**2 * n.astype(np.float64) ** 2 / (6 * delta)))
+
+
+def _around(cells: Cells, statistics: Statistics, means: Floats, radius: Floats) -> Ends:
+    seen = statistics.transition_visits > 0
+    low = np.where(seen, np.maximum(means - radius, cells.lowest), cells.lowest)
+    high = np.where(seen, np.minimum(means + radius, cells.highest), cells.highest)
+    return low, high
+
+
+@compiled()
+def fill_moments(
+    outcome_start: Integers,
+    value_start: Integers,
+    function: Integers,
+    values: Floats,
+    visits: Integers,
+    outcomes: Integers,
+    means: Floats,
+    variances: Floats,
+) -> None:
+    """Mean and sample variance of h_j, cell by cell."""
+    for cell in range(len(function)):
+        n = visits[cell]
+        if n == 0:
+            continue
+        first, at = outcome_start[cell], value_start[function[cell]]
+        total = 0.0
+        for y in range(outcome_start[cell + 1] - first):
+            total += outcomes[first + y] * values[at + y]
+        mean = total / n
+        means[cell] = mean
+        if n > 1:
+            spread = 0.0
+            for y in range(outcome_start[cell + 1] - first):
+                spread += outcomes[first + y] * (values[at + y] - mean) ** 2
+            variances[cell] = spread / (n - 1)
+
+
+@compiled()
+def fill_ball_ends(
+    outcome_start: Integers,
+    value_start: Integers,
+    function: Integers,
+    values: Floats,
+    descending: Integers,
+    visits: Integers,
+    outcomes: Integers,
+    squared: Floats,
+    low: Floats,
+    high: Floats,
+) -> None:
+    """Extreme means of h_j over L1 balls of squared radius squared / n."""
+    shares = np.zeros(np.diff(outcome_start).max())
+    for cell in range(len(function)):
+        n = visits[cell]
+        if n == 0:
+            continue
+        first, at = outcome_start[cell], value_start[function[cell]]
+        n_values = outcome_start[cell + 1] - first
+        for y in range(n_values):
+            shares[y] = outcomes[first + y] / n
+        radius = np.sqrt(squared[cell] / n)
+        own, order = values[at : at + n_values], descending[at : at + n_values]
+        high[cell] = min(mean_in_ball(shares, own, order, radius), high[cell])
+        low[cell] = max(mean_in_ball(shares, own, order[::-1], radius), low[cell])

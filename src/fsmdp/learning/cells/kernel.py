@@ -1,0 +1,117 @@
+"""The compiled kernel that counts an episode and logs what a plan said along it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.compiled import compiled
+from fsmdp.learning.cells.layout import CellLayout
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.model.lookup import Integers, deselect, locate, select
+from fsmdp.model.tables import Floats
+from fsmdp.simulation.simulate import Record
+
+
+class Counts(NamedTuple):
+    """The arrays of `Statistics`, as compiled code takes them."""
+
+    visits: Integers
+    outcomes: Integers
+    reward_sums: Floats
+    starts: Integers
+
+
+def counts_of(statistics: Statistics) -> Counts:
+    """The arrays to count into."""
+    return Counts(
+        statistics.visits,
+        statistics.outcomes,
+        statistics.reward_sums,
+        statistics.starts,
+    )
+
+
+class Logs(NamedTuple):
+    """One number per episode."""
+
+    returns: Floats
+    optimistic_values: Floats  # V_1(s_1)
+    slacks: Floats  # sum over steps of V_l(s_l) - Q_l(s_l, a_l), which is max_a Q_l
+    widths: Floats  # sum over steps of the uncertainty of Q_l(s_l, a_l)
+
+
+@compiled()
+def count_episode(
+    layout: CellLayout,
+    values: Floats,
+    q: Floats,
+    widths: Floats,
+    replan_at: Integers,
+    counts: Counts,
+    term_known: NDArray[np.bool_],
+    tables: Integers,
+    record: Record,
+    steps: int,
+    logs: Logs,
+    episode: int,
+) -> bool:
+    """Count the recorded episode and log it; True if some cell has grown enough to plan anew.
+
+    `tables` holds the defaults of the look-up. Cost: two look-ups for each function and step.
+    """
+    lookup, n_terms, n_reward_cells = layout.lookup, layout.n_terms, layout.n_reward_cells
+    visits, outcomes = counts.visits, counts.outcomes
+    value_start, outcome_start = layout.value_start, layout.outcome_start
+    n_functions = len(value_start) - 1
+    grown = False
+    count_start(layout, record.states[0, 0], counts.starts)
+    slack, width, first_value = 0.0, 0.0, 0.0
+    for step in range(steps):
+        action = record.actions[0, step]
+        state, following = record.states[0, step], record.states[0, step + 1]
+        select(lookup, action, tables)
+        value, total = 0.0, 0.0
+        for term in range(n_terms):
+            cell = locate(lookup, tables[term], state)
+            visits[cell] += 1
+            grown |= (not term_known[term]) and visits[cell] >= replan_at[cell]
+            total += q[step, cell]
+            width += widths[step, cell]
+            if not term_known[term]:
+                counts.reward_sums[cell] += record.rewards[0, step, term]
+        for function in range(n_functions):
+            cell = locate(lookup, tables[n_terms + function], state)
+            visits[cell] += 1
+            grown |= function > 0 and visits[cell] >= replan_at[cell]
+            total += q[step, cell]
+            width += widths[step, cell]
+            value += values[step, value_start[function] + locate_value(layout, function, state)]
+            seen = locate_value(layout, function, following)
+            outcomes[outcome_start[cell - n_reward_cells] + seen] += 1
+        deselect(lookup, action, tables)
+        slack += value - total
+        if step == 0:
+            first_value = value
+    logs.optimistic_values[episode] = first_value
+    logs.slacks[episode] = slack
+    logs.widths[episode] = width
+    return grown
+
+
+@compiled(inline="always")
+def locate_value(layout: CellLayout, function: int, state: np.ndarray) -> int:
+    """Which of the values of a function's scope a state shows."""
+    at = 0
+    for i in range(layout.scope_start[function], layout.scope_start[function + 1]):
+        at += state[layout.scope_slot[i]] * layout.scope_stride[i]
+    return at
+
+
+@compiled(inline="always")
+def count_start(layout: CellLayout, state: np.ndarray, starts: Integers) -> None:
+    """Count the first state of an episode."""
+    for function in range(len(layout.value_start) - 1):
+        starts[layout.value_start[function] + locate_value(layout, function, state)] += 1

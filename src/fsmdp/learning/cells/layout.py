@@ -1,0 +1,139 @@
+"""The cells that a learner counts: where they stand, and what is known of them beforehand.
+
+A cell is (reward term or basis function, action group, parent assignment). First come those of the
+reward terms, then those of the functions: the order of `Intervals`, in which a planner takes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope, table_size
+
+
+class CellLayout(NamedTuple):
+    """Flat arrays that compiled code counts with."""
+
+    lookup: Lookup  # items: reward terms, then basis functions
+    n_terms: int
+    n_reward_cells: int
+    scope_start: Integers  # (n_functions + 1,) into the two that follow
+    scope_slot: Integers
+    scope_stride: Integers
+    value_start: Integers  # (n_functions + 1,) first value of each function's scope
+    outcome_start: Integers  # (n_transition_cells + 1,) first outcome of each cell
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Cells of a structure: their layout, and the facts that confidence sets need."""
+
+    layout: CellLayout = field(repr=False)
+    n_learnt: int  # N: transition cells that are estimated, which those of h_0 are not
+    function: Integers = field(repr=False)  # (n_transition_cells,) j of each
+    values: Floats = field(repr=False)  # h_j at each value of its scope, function after function
+    descending: Integers = field(repr=False)  # per function: its values from largest to smallest
+    lowest: Floats = field(repr=False)  # (n_transition_cells,) min h_j
+    highest: Floats = field(repr=False)
+    n_values: Integers = field(repr=False)  # (n_transition_cells,) |Val(Z_j)|
+    n_parents: Integers = field(repr=False)  # (n_transition_cells,) |Pa|, at least 1
+    term: Integers = field(repr=False)  # (n_reward_cells,) i of each
+    reward_low: Floats = field(repr=False)  # (n_reward_cells,)
+    reward_high: Floats = field(repr=False)
+    sigma: Floats = field(repr=False)
+    n_term_cells: Integers = field(repr=False)  # (n_reward_cells,) cells of the term
+
+    @property
+    def n_transition_cells(self) -> int:
+        """Cells of all basis functions, the constant's included."""
+        return len(self.function)
+
+    @property
+    def n_reward_cells(self) -> int:
+        """Cells of all reward terms."""
+        return len(self.term)
+
+
+def cells_of(structure: Structure) -> Cells:
+    """Lay the cells of a structure out. Cost: their number."""
+    sizes = tuple(variable.size for variable in structure.variables)
+
+    def count(scope: Scope) -> int:
+        return table_size(sizes[position] for position in scope)
+
+    def count_all(cases: Cases[Scope]) -> int:
+        return sum(count(scope) for scope in cases)
+
+    slots: list[int] = []
+    strides: list[int] = []
+    scope_start, value_start = [0], [0]
+    for scope in structure.basis.scopes:
+        stride = count(scope)
+        value_start.append(value_start[-1] + stride)
+        for position in scope:
+            stride //= sizes[position]
+            slots.append(position)
+            strides.append(stride)
+        scope_start.append(len(slots))
+    widths = np.diff(value_start)
+    function = np.repeat(np.arange(len(structure.parents)), [*map(count_all, structure.parents)])
+    n_values = widths[function]
+    tables = [table.values.ravel() for table in structure.basis]
+    terms = structure.rewards
+    n_term_cells = [count_all(term.parents) for term in terms]
+    term = np.repeat(np.arange(len(terms)), n_term_cells)
+    layout = CellLayout(
+        cell_lookup(structure),
+        len(terms),
+        len(term),
+        _integers(scope_start),
+        _integers(slots),
+        _integers(strides),
+        _integers(value_start),
+        _integers(np.concatenate([[0], np.cumsum(n_values)])),
+    )
+    return Cells(
+        layout=layout,
+        n_learnt=max(1, structure.cells),
+        function=function,
+        values=np.concatenate(tables),
+        descending=np.concatenate([np.argsort(-table, kind="stable") for table in tables]),
+        lowest=np.array([table.min() for table in tables])[function],
+        highest=np.array([table.max() for table in tables])[function],
+        n_values=n_values,
+        n_parents=np.concatenate(
+            [
+                np.full(count(scope), max(1, len(scope)))
+                for cases in structure.parents
+                for scope in cases
+            ]
+        ),
+        term=term,
+        reward_low=np.array([t.low for t in terms], dtype=np.float64)[term],
+        reward_high=np.array([t.high for t in terms], dtype=np.float64)[term],
+        sigma=np.array([t.sigma for t in terms], dtype=np.float64)[term],
+        n_term_cells=_integers(n_term_cells)[term],
+    )
+
+
+def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
+    """Look-up of the cells of reward terms and functions, and of what else depends on scopes."""
+    sizes = tuple(variable.size for variable in structure.variables)
+
+    def inputs(scope: Scope) -> Inputs:
+        return Inputs(scope, tuple(sizes[position] for position in scope))
+
+    terms = (*(term.parents for term in structure.rewards), *structure.parents, *more)
+    return compile_lookup([cases.map(inputs) for cases in terms], len(structure.actions))
+
+
+def _integers(values: list[int] | NDArray[np.int64]) -> Integers:
+    return np.asarray(values, dtype=np.int64)

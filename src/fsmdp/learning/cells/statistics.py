@@ -1,0 +1,138 @@
+"""Sufficient statistics of a learner: counts per cell, kept flat; they add up and can be saved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.checks import clip, show
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Floats
+
+LARGEST_FILE = 2**33
+"""Bytes of the largest file of counts that is read."""
+
+MOST_COUNTED = 2**52
+"""More than any run counts, and far from where integers wrap."""
+
+
+@dataclass(slots=True, eq=False)
+class Statistics:
+    """Everything a learner remembers of its episodes.
+
+    Compiled code counts into the arrays. `a + b` is what one learner would have counted had it
+    seen both runs.
+    """
+
+    visits: Integers  # (n_reward_cells + n_transition_cells,)
+    outcomes: Integers  # next values of each transition cell, cell after cell
+    reward_sums: Floats  # (n_reward_cells,)
+    starts: Integers  # first values of each function's scope, function after function
+    episodes: int = 0
+
+    @classmethod
+    def empty(cls, cells: Cells) -> Statistics:
+        """Nothing seen yet."""
+        layout = cells.layout
+        return cls(
+            np.zeros(cells.n_reward_cells + cells.n_transition_cells, dtype=np.int64),
+            np.zeros(layout.outcome_start[-1], dtype=np.int64),
+            np.zeros(cells.n_reward_cells),
+            np.zeros(layout.value_start[-1], dtype=np.int64),
+        )
+
+    @property
+    def reward_visits(self) -> Integers:
+        """Visits of the reward cells; a view."""
+        return self.visits[: len(self.reward_sums)]
+
+    @property
+    def transition_visits(self) -> Integers:
+        """Visits of the transition cells; a view."""
+        return self.visits[len(self.reward_sums) :]
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            raise ModelError(
+                f"statistics: expected statistics to add, found {show(other)}; give those of a "
+                "learner of the same structure."
+            )
+        mine, theirs = self.arrays(), other.arrays()
+        if any(mine[name].shape != theirs[name].shape for name in mine):
+            raise ModelError(
+                f"statistics of {len(self.visits)} and {len(other.visits)} cells do not add up; "
+                "expected both to come from the same structure."
+            )
+        return Statistics.from_arrays({name: mine[name] + theirs[name] for name in mine})
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every field as an array, by name."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Statistics:
+        """The inverse of `arrays`; a ValueError if they cannot be counts."""
+        kept: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
+        for name, array in kept.items():
+            is_sum = name == "reward_sums"
+            if array.dtype != (np.float64 if is_sum else np.int64) or array.ndim != (
+                name != "episodes"
+            ):
+                raise ValueError(f"{name}: expected {'sums' if is_sum else 'counts'}")
+            if not (np.isfinite(array) if is_sum else array >= 0).all():
+                raise ValueError(f"{name}: expected finite numbers, and no negative counts")
+        kept["episodes"] = int(kept["episodes"])
+        return cls(**kept)
+
+    def check_fit(self, cells: Cells) -> None:
+        """Refuse statistics of other cells: compiled code would count beyond their ends."""
+        expected = Statistics.empty(cells).arrays()
+        for name, array in self.arrays().items():
+            if array.shape != expected[name].shape or array.dtype != expected[name].dtype:
+                raise ModelError(
+                    f"statistics: {name} has {array.dtype} numbers of shape {array.shape}, this "
+                    f"learner counts {expected[name].dtype} of shape {expected[name].shape}; use "
+                    "statistics of a learner of the same kind and structure."
+                )
+
+    def check_counts(self, cells: Cells, episodes: int) -> None:
+        """Refuse, with a ValueError, counts that no episodes give, or those of too few episodes.
+
+        A function is counted once at the start of an episode; a visit of a cell has one outcome.
+        """
+        layout = cells.layout
+        if not episodes <= self.episodes <= MOST_COUNTED:
+            raise ValueError(f"episodes: expected at least {episodes}, found {self.episodes}")
+        for name, counts, starts, expected in (
+            ("outcomes", self.outcomes, layout.outcome_start, self.transition_visits),
+            ("starts", self.starts, layout.value_start, self.episodes),
+        ):
+            # Sums of floats do not wrap, and are exact as long as they matter.
+            if (np.add.reduceat(counts.astype(float), starts[:-1]) != expected).any():
+                raise ValueError(f"{name}: expected as many as there were visits and episodes")
+        if self.visits.max(initial=0) > MOST_COUNTED:
+            raise ValueError(f"visits: expected at most {MOST_COUNTED}")
+        if self.reward_sums[self.reward_visits == 0].any():
+            raise ValueError("reward_sums: expected sums over visits")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file of plain arrays that `load` reads; it appears whole or not at all."""
+        write_arrays(path, self.arrays())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """Read what `save` wrote; anything else is a ModelError."""
+        remedy = "expected a file that Statistics.save wrote"
+        arrays = read_arrays(path, LARGEST_FILE, "file of statistics", remedy)
+        try:
+            return cls.from_arrays(arrays)
+        except (KeyError, ValueError) as error:
+            raise ModelError(
+                f"{show(str(path))}: a part is missing or wrong ({clip(str(error))}); {remedy}."
+            ) from None

@@ -1,0 +1,1 @@
+"""Learners: from what was counted to how to act."""

@@ -1,0 +1,203 @@
+"""Learners that do not learn: uniform actions, and a policy that was handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from fsmdp.errors import ModelError, PolicyError, SizeError
+from fsmdp.foundation.checks import as_whole, is_whole, show, show_count, show_names
+from fsmdp.foundation.kinds import OneOf
+from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.baselines.states import all_states, state_strides
+from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Integers
+from fsmdp.model.policies import RANDOM, ActsByState, Policy, check_origin
+from fsmdp.model.structure import Structure
+from fsmdp.model.variables import Scope, table_size
+from fsmdp.planning.plan import Plan
+from fsmdp.simulation.policies import (
+    BY_CHANCE,
+    BY_TABLE,
+    GREEDILY,
+    CompiledPolicy,
+    policy_arrays,
+)
+
+EXPECTED = (
+    "a plan, an exact solution, a function (state, step) -> action, the name of an action, or "
+    '"random"'
+)
+
+TABLE_LIMIT = 2**22
+"""Most (step, state) at which a policy is asked for its action."""
+
+
+class _Follower(CountingLearner):
+    """Follows one policy for ever. Nothing is claimed about values, so those logged are NaN."""
+
+    name = "Follower"
+
+    def __init__(self, structure: Structure) -> None:
+        super().__init__(structure)
+        # Rewards are returns only: nothing is learnt from them, term by term or otherwise.
+        self.term_known = np.ones(len(structure.rewards), dtype=np.bool_)
+        self._policy = policy_arrays(BY_CHANCE, _no_strides(structure))
+
+    def counted_structure(self) -> Structure:
+        """One cell for everything: nothing is told apart."""
+        nowhere: Cases[Scope] = Cases(((),))
+        return replace(
+            self.structure,
+            rewards=tuple(replace(term, parents=nowhere) for term in self.structure.rewards),
+            basis=Basis(),
+            parents=(nowhere,),
+        )
+
+    def describe(self) -> str:
+        """The options that matter."""
+        return ""
+
+    def given(self) -> list[np.ndarray]:
+        """The policy, as it is followed."""
+        policy = self._policy
+        return [*super().given(), policy.strides, policy.table, policy.entries, *policy.lookup]
+
+    def replan(self) -> Planned:
+        """The same policy as ever."""
+        n_cells, unclaimed = len(self.statistics.visits), np.nan
+        acting = Acting(
+            self._policy,
+            np.full((self.horizon, 1), unclaimed),
+            np.zeros((self.horizon, n_cells)),
+            np.full((self.horizon, n_cells), unclaimed),
+            np.full(n_cells, NEVER),
+        )
+        return Planned(acting, 0.0, unclaimed)
+
+
+class RandomLearner(_Follower):
+    """Takes every action with the same probability, whatever happened; for models of any size.
+
+    The seed of `learn` draws the actions. Values, slacks and widths of its history are NaN.
+    """
+
+    name = "RandomLearner"
+
+
+class FixedPolicy(_Follower):
+    """Follows a policy that somebody else found: a plan, an exact solution, a function, a name.
+
+    A function takes (state, step) with steps from 1, as everywhere. A `Plan` is followed in models
+    of any size; any other policy is asked once for its action at every step and state, which is
+    refused above `limit`. Values, slacks and widths of its history are NaN.
+    """
+
+    name = "FixedPolicy"
+
+    def __init__(
+        self, structure: Structure, policy: Policy, *, label: str = "", limit: int = TABLE_LIMIT
+    ) -> None:
+        super().__init__(structure)
+        if not isinstance(label, str):
+            raise ModelError(f"label: expected a text, found {show(label)}; leave it out.")
+        self._policy = compile_given(structure, policy, as_whole(limit, "limit", 1))
+        self.label = label or (policy if isinstance(policy, str) else type(policy).__name__)
+
+    def describe(self) -> str:
+        """What is followed."""
+        return self.label
+
+
+def compile_given(structure: Structure, policy: Policy, limit: int = TABLE_LIMIT) -> CompiledPolicy:
+    """The policy as arrays. Cost: none for a plan, horizon * |states| actions otherwise."""
+    if isinstance(policy, Plan):
+        check_origin(structure, policy)
+        return policy_arrays(
+            GREEDILY, _no_strides(structure), lookup=policy.lookup, entries=policy.q_entries
+        )
+    if isinstance(policy, str):
+        if policy in structure.actions:
+            always = np.array([[structure.actions.index(policy)]], dtype=np.int64)
+            return policy_arrays(BY_TABLE, _no_strides(structure), always)
+        if policy == RANDOM:
+            return policy_arrays(BY_CHANCE, _no_strides(structure))
+        raise PolicyError(f"FixedPolicy: unknown policy {show(policy)}; expected {EXPECTED}.")
+    check_origin(structure, policy)
+    chooses = policy.action if isinstance(policy, ActsByState) else policy
+    if isinstance(policy, type) or not callable(chooses):
+        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
+        raise PolicyError(f"FixedPolicy: {what} is no policy; expected {EXPECTED}.")
+    return policy_arrays(BY_TABLE, state_strides(structure), _table(structure, chooses, limit))
+
+
+def _table(
+    structure: Structure, chooses: Callable[[tuple[int, ...], int], str | int], limit: int
+) -> Integers:
+    assert structure.horizon is not None
+    n_states = table_size(variable.size for variable in structure.variables)
+    if structure.horizon * n_states > limit:
+        raise SizeError(
+            f"FixedPolicy: a table of this policy has {structure.horizon} steps x "
+            f"{show_count(n_states)} states, the limit is {limit}; give a Plan, which needs no "
+            "table, or a larger limit=."
+        )
+    positions = {action: position for position, action in enumerate(structure.actions)}
+    states = [tuple(map(int, state)) for state in all_states(structure)]
+    table = np.zeros((structure.horizon, n_states), dtype=np.int64)
+    for step in range(structure.horizon):
+        for column, state in enumerate(states):
+            chosen = chooses(state, step + 1)
+            position = positions.get(chosen, -1) if isinstance(chosen, str) else chosen
+            if not is_whole(position) or not 0 <= position < len(positions):
+                raise PolicyError(
+                    f"FixedPolicy: in state {show(state)} at step {step + 1} the policy takes "
+                    f"{show(chosen)}; expected one of {show_names(positions)} or its position."
+                )
+            table[step, column] = position
+    return table
+
+
+def _no_strides(structure: Structure) -> Integers:
+    return np.zeros(len(structure.variables), dtype=np.int64)
+
+
+def _build_plan(told: Told, options: Options) -> Learner:
+    method = options["method"]
+    label = f"plan of the known model, {method}"
+    return FixedPolicy(told.structure, told.policy(method), label=label)
+
+
+def _build_optimal(told: Told, _: Options) -> Learner:
+    return FixedPolicy(told.structure, told.policy("exact"), label="exact optimum")
+
+
+def _build_random(told: Told, _: Options) -> Learner:
+    return RandomLearner(told.structure)
+
+
+PLAN = LearnerEntry(
+    "plan",
+    "known-model plan",
+    "follows the plan of the known model and learns nothing",
+    _build_plan,
+    {"method": (OneOf(("auto", "stagewise", "joint", "cutting-planes")), "auto")},
+    uses_basis=True,
+)
+
+OPTIMAL = LearnerEntry(
+    "optimal",
+    "exact optimum",
+    "follows the optimal policy; small models only",
+    _build_optimal,
+)
+
+RANDOM_ACTIONS = LearnerEntry(
+    "random", "random actions", "every action with the same chance", _build_random
+)

@@ -1,0 +1,157 @@
+"""LSVI-UCB: least squares on given features of (state, action), with an elliptical bonus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.kinds import OneOf
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
+from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, all_states
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats, read_only_array
+
+Features = ArrayLike | Callable[[tuple[int, ...], str], ArrayLike]
+"""phi as an array (n_states, n_actions, d), or a function of (state, action's name)."""
+
+NORM_TOLERANCE = 1e-9
+
+
+class LSVIUCB(OptimisticLearner):
+    """Least-squares value iteration with upper confidence bounds on features phi(s, a).
+
+    Q_l(s, a) = phi . w_l + beta |phi|_{inverse of Lambda},  Lambda = I + sum phi phi^T,
+    w_l = Lambda^-1 sum phi (r + V_{l+1}(s')),  beta = c d H sqrt(log(2 d T / delta)),
+    for rewards in [0, 1] and |phi| <= 1; sums run over all that was seen. 1 / H of the bonus is
+    for the reward, which is not regressed if it is known, and means are kept within the range
+    of what they are means of, where the source caps Q_l by H. The source lets the process change
+    from step to step and regresses each by itself; here it does not change, and steps share what
+    was seen. T = H k in episode k. The theorem asks for some constant c without naming it: c = 1
+    here, squared bonuses are multiplied by `scale`, and **every result is heuristic**.
+    States with their features are enumerated.
+    Cost of a plan: |states| |actions| d^2 + d^3 + horizon |states| |actions| (|states| + d).
+    Source: Jin, Yang, Wang and Jordan (2020), Provably efficient reinforcement learning with linear
+    function approximation, Algorithm 1 and Theorem 3.1 (lambda = 1).
+    """
+
+    name = "LSVIUCB"
+    heuristic = True
+
+    def __init__(
+        self,
+        structure: Structure,
+        features: Features,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+        limit: int = ENTRY_LIMIT,
+    ) -> None:
+        super().__init__(
+            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
+        )
+        self.features = self._resolve(features)  # (n_actions * n_states, d)
+
+    def given(self) -> list[np.ndarray]:
+        """The features too."""
+        return [*super().given(), self.features]
+
+    def beta(self) -> float:
+        """Factor of the bonus, for rewards in [0, 1]."""
+        d, steps = self.features.shape[1], self.horizon * self.episode
+        log_term = math.log(2 * d * steps / self.delta)
+        return math.sqrt(self.scale * log_term) * int(d) * self.horizon
+
+    def replan(self) -> Planned:
+        """Regress on everything seen, and plan with the bonus."""
+        phi, n = self.features, self.visits.ravel()
+        inverse = np.linalg.inv(np.eye(phi.shape[1]) + (phi * n[:, None]).T @ phi)
+        # |phi| in the norm of the inverse, at every (action, state)
+        lengths = np.sqrt(np.einsum("id,de,ie->i", phi, inverse, phi, optimize=True))
+        smoother = phi @ inverse
+        shape, counts = self.visits.shape, self.outcomes.reshape(len(phi), -1)
+        bonus = self.beta() * self.reward_span * lengths.reshape(shape) / self.horizon
+
+        def means(following: Floats) -> Ends:
+            lowest = following.min()  # regression shrinks towards 0, here the lowest value
+            targets = counts @ (following - lowest)
+            middle = lowest + (smoother @ (phi.T @ targets)).reshape(shape)
+            width = (self.horizon - 1) * bonus
+            return middle - width, middle + width
+
+        known, seen = self.reward_moments()
+        low, high = self.learnt_low, self.learnt_high
+        sums = ((seen - low) * self.visits).ravel()
+        middle = low + (smoother @ (phi.T @ sums)).reshape(shape)
+        rewards = (
+            known + np.clip(middle - bonus, low, high),
+            known + np.clip(middle + bonus, low, high),
+        )
+        return self.follow(
+            backward_induction(self.horizon, self.structure.discount, rewards, means)
+        )
+
+    def options(self) -> Sequence[str]:
+        """How many features there are."""
+        return (f"{self.features.shape[1]} features",)
+
+    def _resolve(self, features: Features) -> Floats:
+        if isinstance(features, type):
+            raise ModelError(
+                f"features: expected an array or a function (state, action), found the class "
+                f"{features.__name__}; make one."
+            )
+        if callable(features):
+            states = [tuple(map(int, state)) for state in all_states(self.structure)]
+            rows = [[np.asarray(features(s, a)) for a in self.structure.actions] for s in states]
+            array = read_only_array(rows, "features")
+        else:
+            array = read_only_array(features, "features")
+        expected = (self.n_states, self.n_actions)
+        if array.ndim != 3 or array.shape[:2] != expected or array.shape[2] == 0:
+            raise ModelError(
+                f"features: expected shape {(*expected, 'd')}, states by actions by features, "
+                f"found {array.shape}; give phi(s, a) for every state, the last variable fastest."
+            )
+        longest = float(np.sqrt((array**2).sum(axis=2)).max())
+        if longest > 1 + NORM_TOLERANCE:
+            raise ModelError(
+                f"features: the longest has norm {longest:.6g}, expected at most 1; divide by it."
+            )
+        return array.transpose(1, 0, 2).reshape(-1, array.shape[2])
+
+
+FEATURES = {"basis": action_features, "one-hot": one_hot_features}
+
+
+def _build(told: Told, options: Options) -> Learner:
+    return LSVIUCB(
+        told.structure,
+        FEATURES[options["features"]](told.structure),
+        options["delta"],
+        told.seed,
+        scale=options["scale"],
+        known_rewards=told.known_rewards,
+    )
+
+
+ENTRY = LearnerEntry(
+    "lsvi-ucb",
+    "LSVI-UCB",
+    "least squares on features of state and action; small models only",
+    _build,
+    {"features": (OneOf(FEATURES), "basis"), **OPTIMISM},
+    uses_basis=True,
+    takes_rewards=True,
+)

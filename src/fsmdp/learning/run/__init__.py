@@ -1,0 +1,1 @@
+"""The run: the loop of learning, its history and its checkpoints."""

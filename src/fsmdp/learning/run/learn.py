@@ -1,0 +1,182 @@
+"""The loop of learning: plan, follow the plan, count, and plan again when it is due."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.disk import check_path
+from fsmdp.learning.cells.kernel import Logs
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.learner import Learner, check_learner, check_planned
+from fsmdp.learning.options import as_seed
+from fsmdp.learning.run.checkpoint import (
+    check_series,
+    identify,
+    one,
+    planned_from_arrays,
+    planned_to_arrays,
+    read_checkpoint,
+    take,
+    under_prefix,
+    with_prefix,
+    write_checkpoint,
+)
+from fsmdp.learning.run.history import SERIES, History
+from fsmdp.learning.worlds.world import Source, World, open_world
+from fsmdp.model.tables import Floats
+
+Progress = Callable[[int, int], None]
+"""Called with the number of episodes done and the number in all."""
+
+MOST_EPISODES = 10**9
+Watch = Callable[[Floats], None]
+"""Called with the returns of the episodes done."""
+
+BATCH = 10_000
+"""Most episodes between two reports of progress."""
+
+
+def learn(
+    world: Source,
+    learner: Learner,
+    episodes: int,
+    seed: int = 0,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 100,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> History:
+    """Let a learner live through episodes of a FactoredMDP or a Gymnasium environment.
+
+    `seed` draws the episodes; what the learner draws depends on its own seed. A model and its
+    environment give the same counts. A learner that has already learnt goes on from what it knows;
+    the history is that of this call.
+
+    With `checkpoint` everything is written to that file every `checkpoint_every` episodes and at
+    the end. If the file exists, the run goes on from it (with a fresh learner of the same options)
+    and ends with the same history, bit for bit, as if it had never stopped; seconds excepted.
+    """
+    episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
+    checkpoint_every = as_whole(checkpoint_every, "checkpoint_every", 1)
+    check_learner(learner)
+    if progress is not None and (isinstance(progress, type) or not callable(progress)):
+        raise ModelError(
+            f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
+        )
+    env_rng, _ = np.random.default_rng(as_seed(seed)).spawn(2)
+    run = _Run(open_world(world, learner, env_rng), learner, episodes, seed)
+    path = None if checkpoint is None else check_path(checkpoint)
+    if path is not None and path.exists():
+        run.resume(path)
+    while run.done < episodes:
+        last = min(episodes, run.done + BATCH)
+        if path is not None:
+            last = min(last, (run.done // checkpoint_every + 1) * checkpoint_every)
+        run.advance(last)
+        if path is not None and (run.done % checkpoint_every == 0 or run.done == episodes):
+            run.write(path)
+        if progress is not None:
+            progress(run.done, episodes)
+        if watch is not None:
+            watch(run.series["returns"][: run.done])
+    return run.history()
+
+
+class _Run:
+    """A run in progress: how far it is, what is being followed, and what was logged."""
+
+    def __init__(self, world: World, learner: Learner, episodes: int, seed: int) -> None:
+        self.world, self.learner = world, learner
+        self.done = 0
+        self.planned: Planned | None = None
+        self.due = True
+        self.series: dict[str, Any] = {name: np.zeros(episodes) for name in SERIES}
+        self.series["replans"] = np.zeros(episodes, dtype=np.bool_)
+        self.logs = Logs(**{name: self.series[name] for name in Logs._fields})
+        self.most = learner.structure.largest_return
+        self.identity = {"seed": str(seed), "world": world.identity()} | identify(learner)
+
+    def advance(self, last: int) -> None:
+        """Plan if it is due, then run episodes until the next plan is."""
+        series, began = self.series, time.perf_counter()
+        if self.due or self.planned is None:
+            self.planned = check_planned(self.learner.replan(), self.learner)
+            series["replans"][self.done] = True
+            series["seconds_planning"][self.done] = time.perf_counter() - began
+        planned, began = self.planned, time.perf_counter()
+        reached, self.due = self.world.run(planned.acting, self.logs, self.done, last)
+        ran = slice(self.done, reached)
+        series["seconds_acting"][ran] = (time.perf_counter() - began) / (reached - self.done)
+        values = series["optimistic_values"]
+        values[ran] = np.minimum(values[ran], self.most)  # still above V*, and NaN stays NaN
+        series["lifts"][ran] = planned.lift
+        series["w_norms"][ran] = planned.w_norm
+        self.done = reached
+
+    def write(self, path: Path) -> None:
+        """Everything that the episodes to come depend on, and those that were."""
+        assert self.planned is not None
+        write_checkpoint(
+            path,
+            self.identity,
+            with_prefix("statistics", self.learner.statistics.arrays())
+            | with_prefix("learner", self.learner.state())
+            | with_prefix("planned", planned_to_arrays(self.planned))
+            | with_prefix("series", {n: s[: self.done] for n, s in self.series.items()})
+            | {
+                "done": np.array(self.done),
+                "due": np.array(self.due),
+                "world": np.array(json.dumps(self.world.random_state())),
+            },
+        )
+
+    def resume(self, path: Path) -> None:
+        """Take up a run that was written."""
+        learner = self.learner
+        arrays = read_checkpoint(path, self.identity)
+        if learner.statistics.episodes:
+            raise ModelError(
+                f"checkpoint {path}: the learner has already seen {learner.statistics.episodes} "
+                "episodes; resume with a fresh one."
+            )
+        done = take(path, lambda: as_whole(one(arrays, "done", np.int64), "done", 1))
+        if done > len(self.series["returns"]):
+            raise ModelError(
+                f"checkpoint {path} already holds {done} episodes, asked for "
+                f"{len(self.series['returns'])}; ask for at least as many."
+            )
+        statistics = take(path, lambda: Statistics.from_arrays(under_prefix("statistics", arrays)))
+        take(path, lambda: statistics.check_fit(learner.cells))
+        take(path, lambda: statistics.check_counts(learner.cells, done))
+        planned = take(path, lambda: planned_from_arrays(under_prefix("planned", arrays)))
+        self.planned = take(path, lambda: check_planned(planned, learner))
+        series = under_prefix("series", arrays)
+        take(path, lambda: check_series(series, done, planned))
+        for name, values in self.series.items():
+            values[:done] = series[name]
+        take(path, lambda: learner.restore(under_prefix("learner", arrays)))
+        take(path, lambda: self.world.set_random_state(json.loads(one(arrays, "world", np.str_))))
+        self.due = take(path, lambda: one(arrays, "due", np.bool_))
+        self.done, learner.statistics = done, statistics
+
+    def history(self) -> History:
+        """What happened."""
+        learner = self.learner
+        return History(
+            structure=learner.structure,
+            learner=f"{learner.name}({learner.describe()})",
+            heuristic=learner.heuristic,
+            optimistic=bool(learner.optimistic),
+            **self.series,
+        )

@@ -1,0 +1,1 @@
+"""Theory: what the theorems say about regret."""

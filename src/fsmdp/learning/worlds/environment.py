@@ -1,0 +1,204 @@
+"""Episodes of a Gymnasium environment, step by step, everything checked that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
+from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
+from fsmdp.learning.learners.acting import Acting
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.worlds.matching import check_actions
+from fsmdp.learning.worlds.observing import read_number, reader_of
+from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Floats
+from fsmdp.simulation.policies import CompiledPolicy, choose
+from fsmdp.simulation.simulate import Record
+
+if TYPE_CHECKING:
+    import gymnasium
+
+BEYOND_NOISE = 10.0
+"""Deviations of its noise by which a reward may leave its bounds: more has chance 10^-21."""
+
+
+class EnvironmentWorld:
+    """Episodes of a Gymnasium environment.
+
+    An environment of ours draws from the generator that a simulated model would; any other is
+    seeded from it once. Rewards by term come from `info["rewards"]`; without it the reward must
+    have a single term, or all terms must be known.
+    """
+
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], learner: Learner, rng: np.random.Generator
+    ) -> None:
+        from fsmdp.simulation.environment import FactoredEnv
+
+        structure = learner.structure
+        self._env, self._learner = env, learner
+        self._read = reader_of(env.observation_space, structure)
+        n_actions = getattr(env.action_space, "n", None)
+        if n_actions is None:
+            raise ModelError(
+                f"the environment's actions are {show(env.action_space)}; expected Discrete, wrap "
+                "it (gymnasium.ActionWrapper)."
+            )
+        check_actions("the environment", int(n_actions), structure)
+        self._first_action = int(getattr(env.action_space, "start", 0))
+        self._n_actions = int(n_actions)
+        terms = structure.rewards
+        noise = np.array([BEYOND_NOISE * term.sigma for term in terms])
+        self._low = np.array([term.low for term in terms]) - noise
+        self._high = np.array([term.high for term in terms]) + noise
+        self._rounding = 1e-9 * np.maximum(abs(self._low), abs(self._high))
+        assert structure.horizon is not None
+        self._horizon, self._n_terms = structure.horizon, len(terms)
+        self._record = Record(
+            np.zeros((1, self._horizon + 1, len(structure.variables)), dtype=np.int32),
+            np.zeros((1, self._horizon), dtype=np.int64),
+            np.zeros((1, self._horizon, self._n_terms)),
+        )
+        self._seed: int | None = None
+        if isinstance(env.unwrapped, FactoredEnv):
+            env.unwrapped.np_random = rng
+        else:
+            self._seed = int(rng.integers(2**31))
+
+    def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
+        """Episode after episode until a plan is due."""
+        learner = self._learner
+        counts, tables = counts_of(learner.statistics), learner.cells.layout.lookup.defaults.copy()
+        episode, due = first, False
+        while episode < last and not due:
+            steps, logs.returns[episode] = self._run_episode(acting.policy)
+            due = count_episode(
+                learner.cells.layout,
+                acting.values,
+                acting.q,
+                acting.widths,
+                acting.replan_at,
+                counts,
+                learner.term_known,
+                tables,
+                self._record,
+                steps,
+                logs,
+                episode,
+            )
+            learner.statistics.episodes += 1
+            episode += 1
+        return episode, due
+
+    def identity(self) -> str:
+        """The environment's name and spaces; what is inside it cannot be seen."""
+        env = self._env
+        return f"{type(env.unwrapped).__name__}, {env.observation_space}, {env.action_space}"
+
+    def random_state(self) -> dict[str, Any]:
+        """State of the environment's generator, which must hold all its randomness."""
+        return {"state": self._generator().bit_generator.state, "seed": self._seed}
+
+    def set_random_state(self, state: dict[str, Any]) -> None:
+        """Go on from a random state."""
+        self._seed = state["seed"]
+        self._generator().bit_generator.state = state["state"]
+
+    def _generator(self) -> np.random.Generator:
+        generator = self._env.unwrapped.np_random
+        if not isinstance(generator, np.random.Generator):
+            raise ModelError(
+                f"the environment's np_random is {show(generator)}, expected a numpy Generator; "
+                "call super().reset(seed=seed) in its reset, and draw from self.np_random."
+            )
+        return generator
+
+    def _run_episode(self, policy: CompiledPolicy) -> tuple[int, float]:
+        record, discount = self._record, self._learner.structure.discount
+        seen = self._parts(self._env.reset(seed=self._seed), 2, "reset", "observation, info")
+        self._seed = None
+        record.states[0, 0] = state = self._read(seen[0])
+        total, weight = 0.0, 1.0
+        for step in range(self._horizon):
+            action = choose_action(policy, state, step, self._n_actions, self._generator())
+            observation, reward, terminated, truncated, info = self._parts(
+                self._env.step(action + self._first_action),
+                5,
+                "step",
+                "observation, reward, terminated, truncated, info",
+            )
+            reward = read_number(reward, "reward")
+            record.rewards[0, step] = rewards = self._rewards(reward, info)
+            for one in [reward] if self._learner.term_known.all() else rewards:
+                total += weight * float(one)
+            weight *= discount
+            record.actions[0, step] = action
+            record.states[0, step + 1] = state = self._read(observation)
+            if terminated:
+                return step + 1, total
+            if truncated and step + 1 < self._horizon:
+                raise ModelError(
+                    f"the environment truncated the episode after {step + 1} steps, the structure "
+                    f"has horizon {self._horizon}; give both the same (max_episode_steps=...)."
+                )
+        return self._horizon, total
+
+    def _parts(self, found: Any, count: int, call: str, expected: str) -> tuple[Any, ...]:
+        if not isinstance(found, tuple) or len(found) != count:
+            raise ModelError(
+                f"the environment's {call} returned {show(found)}, expected ({expected}); wrap it "
+                "if it was written for an older Gym."
+            )
+        return found
+
+    def _rewards(self, reward: float, info: Any) -> Floats:
+        known, n_terms = self._learner.term_known, self._n_terms
+        if isinstance(info, Mapping) and "rewards" in info:
+            rewards = self._vector(info["rewards"])
+        elif known.all():
+            return np.zeros(n_terms)
+        elif n_terms == 1:
+            rewards = np.array([reward])
+        else:
+            raise ModelError(
+                f"the environment gives no info['rewards'], but the structure has {n_terms} reward "
+                "terms to learn; put a vector of the terms there, declare them "
+                "(known_rewards=...), or use a structure with a single term."
+            )
+        below, above = rewards < self._low - self._rounding, rewards > self._high + self._rounding
+        outside = ~known & (below | above)
+        if outside.any():
+            at = int(outside.argmax())
+            term = self._learner.structure.rewards[at]
+            noise = f"noise of {term.sigma:.6g}" if term.sigma else "no noise"
+            raise ModelError(
+                f"the environment pays {rewards[at]:.6g} for {show(term.name)}, which has {noise} "
+                f"and bounds [{term.low:.6g}, {term.high:.6g}]; widen the bounds or give a larger "
+                "sigma."
+            )
+        return rewards
+
+    def _vector(self, given: Any) -> Floats:
+        try:
+            rewards = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            rewards = np.full(0, np.nan)
+        if rewards.shape != (self._n_terms,) or not np.isfinite(rewards).all():
+            raise ModelError(
+                f"info['rewards'] is {show(given)}, the structure has {self._n_terms} reward "
+                "terms; give one finite number for each, in the structure's order."
+            )
+        return rewards
+
+
+@compiled()
+def choose_action(
+    policy: CompiledPolicy, state: Integers, step: int, n_actions: int, rng: np.random.Generator
+) -> int:
+    """One action, as the compiled simulator would choose it; `step` counts from 0."""
+    return choose(policy, state, step, n_actions, rng)

@@ -1,0 +1,122 @@
+"""Episodes of a model, simulated and counted by compiled code."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.compiled import compiled
+from fsmdp.foundation.digests import digest_of
+from fsmdp.learning.cells.kernel import Counts, Logs, count_episode, counts_of
+from fsmdp.learning.cells.layout import CellLayout
+from fsmdp.learning.learners.acting import Acting
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.worlds.matching import check_model_fits
+from fsmdp.model.lookup import Integers
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats
+from fsmdp.simulation.compiled import CompiledModel, compile_model
+from fsmdp.simulation.policies import CompiledPolicy
+from fsmdp.simulation.simulate import Record, new_record, simulate
+
+
+class ModelWorld:
+    """Whole episodes by compiled code; the learner is handed what happened, not the model."""
+
+    def __init__(self, model: FactoredMDP, learner: Learner, rng: np.random.Generator) -> None:
+        check_model_fits(model, learner.structure)
+        self._learner = learner
+        self._rng = rng
+        self._model = compile_model(model)
+        self._slots = np.zeros(self._model.n_slots, dtype=np.int64)
+        assert model.horizon is not None  # the structure's is not, and they agree
+        self._record = new_record(self._model, 1, model.horizon)
+
+    def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
+        """One call for all episodes up to the next plan."""
+        learner = self._learner
+        reached, due = run_until_grown(
+            self._model,
+            self._rng,
+            learner.structure.discount,
+            self._record.actions.shape[1],
+            learner.cells.layout,
+            acting.policy,
+            acting.values,
+            acting.q,
+            acting.widths,
+            acting.replan_at,
+            counts_of(learner.statistics),
+            learner.term_known,
+            self._slots,
+            self._record,
+            logs,
+            first,
+            last,
+        )
+        learner.statistics.episodes += reached - first
+        return reached, due
+
+    def identity(self) -> str:
+        """Everything that the simulator draws from."""
+        parts = (part if isinstance(part, tuple) else (part,) for part in self._model)
+        return f"FactoredMDP {digest_of(chain.from_iterable(parts))}"
+
+    def random_state(self) -> dict[str, Any]:
+        """State of the simulator's generator."""
+        return dict(self._rng.bit_generator.state)
+
+    def set_random_state(self, state: dict[str, Any]) -> None:
+        """Go on from a random state."""
+        self._rng.bit_generator.state = state
+
+
+@compiled()
+def run_until_grown(
+    model: CompiledModel,
+    rng: np.random.Generator,
+    discount: float,
+    steps: int,
+    layout: CellLayout,
+    policy: CompiledPolicy,
+    values: Floats,
+    q: Floats,
+    widths: Floats,
+    replan_at: Integers,
+    counts: Counts,
+    term_known: NDArray[np.bool_],
+    slots: Integers,
+    record: Record,
+    logs: Logs,
+    first: int,
+    last: int,
+) -> tuple[int, bool]:
+    """Simulate, count and log episodes first, first + 1, ... until a plan is due or `last` comes.
+
+    Returns the number of the episode that comes next, and whether a plan is due before it.
+    """
+    tables = layout.lookup.defaults.copy()
+    episode = first
+    grown = False
+    while episode < last and not grown:
+        returns = logs.returns[episode : episode + 1]
+        simulate(model, policy, rng, discount, True, 0, steps, slots, returns, record)
+        grown = count_episode(
+            layout,
+            values,
+            q,
+            widths,
+            replan_at,
+            counts,
+            term_known,
+            tables,
+            record,
+            steps,
+            logs,
+            episode,
+        )
+        episode += 1
+    return episode, grown
