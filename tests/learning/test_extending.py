@@ -139,9 +139,9 @@ def test_what_is_no_entry_is_not_registered():
         with pytest.raises(ModelError, match="expected a LearnerEntry to register"):
             registry.register(junk)
     for junk in ("", None, 3):
-        with pytest.raises(ModelError, match="a name is a non-empty string"):
+        with pytest.raises(ModelError, match="expected a name of letters"):
             confidence.register(ConfidenceSet(junk, chebyshev))
-        with pytest.raises(ModelError, match="a name is a non-empty string"):
+        with pytest.raises(ModelError, match="expected a name of letters"):
             registry.register(replace(AVERAGES, name=junk))
     assert list(CONFIDENCE) == ["weissman", "hoeffding", "bernstein"]
     assert "averages" not in LEARNERS

@@ -103,7 +103,7 @@ class _Learners(Registry["LearnerEntry"]):
         return iter(dict.fromkeys((*_BUILT_IN, *super().__iter__())))
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        return sum(1 for _ in self)
 
     def register(self, name: str, entry: LearnerEntry, *, replace: bool = False) -> LearnerEntry:
         """Add an entry; a name that is taken is refused unless `replace` is set."""
