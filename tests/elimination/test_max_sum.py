@@ -19,10 +19,10 @@ from fsmdp.elimination import (
     Network,
     best_order,
     build,
+    compiled_schedule,
     given_order,
     shared_schedule,
 )
-from fsmdp.elimination import flat as flat_module
 from fsmdp.model.cases import Cases
 
 
@@ -63,7 +63,7 @@ def test_maximum_does_not_depend_on_the_order(variables, pairs):
 @given(networks(), st.sampled_from([1, 2, 3, 4, 7]))
 def test_maximum_does_not_depend_on_the_blocks_of_a_table(network, block):
     entries = random_entries(network)
-    with mock.patch.object(flat_module, "BLOCK", block):
+    with mock.patch.object(compiled_schedule, "BLOCK", block):
         elimination = build(network)
         maximum = elimination.maximise(entries)
     assert_maximised(network, entries, maximum)
@@ -86,7 +86,7 @@ def test_a_table_of_many_blocks_is_maximised():
     factors = (Cases((everything,)), Cases(((2, 7), (0, 8)), {1: 1}), Cases(((4,),)))
     network = Network(sizes, 2, factors)
     entries = random_entries(network)
-    assert build(network).largest_table == 17_280 > flat_module.BLOCK
+    assert build(network).largest_table == 17_280 > compiled_schedule.BLOCK
     assert_maximised(network, entries, build(network).maximise(entries))
 
 

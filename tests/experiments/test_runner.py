@@ -160,13 +160,13 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
 
 def test_a_failing_run_is_kept_with_its_message_and_the_others_go_on(tmp_path):
     asked = ring(
-        models=[{"model": "sysadmin:ring:3:horizon=4"}, {"model": "sysadmin:ring:14:horizon=4"}],
+        models=[{"model": "sysadmin:ring:3:horizon=4"}, {"model": "sysadmin:ring:60:horizon=4"}],
         learners=[{"learner": "tabular-psrl"}, {"learner": "psrl"}],
         seeds=1,
     )
     results = compare(asked, tmp_path, Here())
     failed = [run for run in results.runs if run.status == "failed"]
-    assert [run.id for run in failed] == ["sysadmin-ring-14-horizon=4--tabular-psrl--seed-0"]
+    assert [run.id for run in failed] == ["sysadmin-ring-60-horizon=4--tabular-psrl--seed-0"]
     assert "writes every state out" in failed[0].message
     assert len(failed[0].episodes) == 0
     assert set(failed[0].episodes.columns) == set(EPISODE_COLUMNS)
@@ -325,7 +325,7 @@ def test_a_single_run_is_kept_like_one_of_a_sweep(whole, tmp_path):
     _, alone = learn_once(asked, None, tmp_path / "checkpoint.npz", lambda *_: None)
     assert alone.episodes.equals(run.episodes)
     refused = ring(
-        seeds=1, models=[{"model": "sysadmin:ring:16"}], learners=[{"learner": "optimal"}]
+        seeds=1, models=[{"model": "sysadmin:ring:60"}], learners=[{"learner": "optimal"}]
     )
     with pytest.raises(fsmdp.SizeError):
         learn_once(refused, tmp_path / "refused", None, lambda *_: None)

@@ -107,9 +107,7 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_error(tmp_path):
 def test_a_syntax_error_is_an_error_of_the_command_line(command, tmp_path, monkeypatch, capsys):
     domain, instance = write_problem(tmp_path, cpfs="on'(?t) = = on(?t);", pvariables="")
     monkeypatch.setattr(sys, "argv", ["fsmdp", command, f"rddl:{domain}:{instance}"])
-    with pytest.raises(SystemExit) as stopped:
-        entry.main()
-    assert stopped.value.code == 2
+    assert entry.run() == 2
     assert "domain.rddl, line 6, column 22: '=' cannot stand here" in capsys.readouterr().err
 
 

@@ -52,7 +52,7 @@ def test_stages_by_cuts_reach_the_enumerated_optimum_of_every_stage(problem):
         value = float(means @ found.weights[row])
         assert value == pytest.approx(expected, abs=2e-5 * max(1.0, abs(expected)))
         following = found.weights[row]
-    assert set(cuts.rows.tolist()) == set(range(problem.network.horizon))
+    assert set(cuts.steps.tolist()) == set(range(problem.network.horizon))
 
 
 def test_a_joint_master_started_from_stages_needs_fewer_rounds():

@@ -102,13 +102,13 @@ class Clock:
         """While this lasts, the first Ctrl-C stops the clock; the second raises as usual."""
         usual = signal.getsignal(signal.SIGINT)
         in_main_thread = threading.current_thread() is threading.main_thread()
-        if not in_main_thread or usual is not signal.default_int_handler:
+        if not in_main_thread or not callable(usual):
             yield
             return
 
         def handle(number: int, frame: FrameType | None) -> None:
             if self._interrupted.is_set():
-                signal.default_int_handler(number, frame)
+                usual(number, frame)
             self.interrupt()
 
         signal.signal(signal.SIGINT, handle)

@@ -58,7 +58,7 @@ def inequalities(
     if network.horizon is None:
         columns, values = own, features - ends
     else:
-        is_last = cuts.steps == network.horizon - 1
+        is_last = cuts.steps == len(weights) - 1
         ends[is_last] = 0.0
         after = np.where(is_last[:, None], own, own + n_functions)
         columns, values = np.hstack([own, after]), np.hstack([features, -ends])
