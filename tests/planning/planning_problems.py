@@ -56,6 +56,17 @@ def random_basis(model, kind, rng):
     return Basis([Table(s, rng.normal(size=[model.sizes[p] for p in s])) for s in scopes])
 
 
+def nearly_dependent(model, rng):
+    """Two functions of each variable, of odd sizes and nearly the same."""
+    tables = []
+    for variable in model.variables:
+        first = rng.normal(size=variable.size)
+        tables.append(Table([variable.name], 10.0 ** rng.uniform(-6, 6) * first))
+        near = first + 10.0 ** rng.uniform(-9, 0) * rng.normal(size=variable.size)
+        tables.append(Table([variable.name], near))
+    return Basis(tables)
+
+
 def known_problem(model, basis, **options):
     """A known model: intervals of no width."""
     network, intervals = network_of_model(model, basis, **options)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning_problems import nearly_dependent
 from scipy.optimize import linprog
 
 import fsmdp
@@ -37,16 +38,6 @@ def test_two_functions_that_are_nearly_one_span_what_they_span(method, near, sca
     assert 0.0 <= plan.upper_bound <= 2e-5 * scale  # V* = 0, which other functions cannot express
     if method != "ellipsoid":
         assert plan.status is Status.OPTIMAL
-
-
-def nearly_dependent(model, rng):
-    tables = []
-    for variable in model.variables:
-        first = rng.normal(size=variable.size)
-        tables.append(fsmdp.Table([variable.name], 10.0 ** rng.uniform(-6, 6) * first))
-        near = first + 10.0 ** rng.uniform(-9, 0) * rng.normal(size=variable.size)
-        tables.append(fsmdp.Table([variable.name], near))
-    return fsmdp.Basis(tables)
 
 
 def program_optimum(model, basis):

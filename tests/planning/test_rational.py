@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planning_problems import nearly_dependent
 from tests.rational import RationalModel
 
 import fsmdp
@@ -93,13 +94,7 @@ def odd_basis(model, rng):
         return fsmdp.Basis.singles(model)
     if kind == 1:
         return fsmdp.Basis.pairs(model)
-    tables = []
-    for variable in model.variables:
-        first = rng.normal(size=variable.size)
-        tables.append(fsmdp.Table([variable.name], 10.0 ** rng.uniform(-6, 6) * first))
-        near = first + 10.0 ** rng.uniform(-9, 0) * rng.normal(size=variable.size)
-        tables.append(fsmdp.Table([variable.name], near))
-    return fsmdp.Basis(tables)
+    return nearly_dependent(model, rng)
 
 
 def assert_bounds(model, plan):
