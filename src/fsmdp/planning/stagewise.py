@@ -39,7 +39,7 @@ INTERIOR_FROM = 500
 
 @dataclass(frozen=True, slots=True)
 class Stagewise(Planner):
-    """One program per step, last step first: the fast planner, and often the better policy."""
+    """One program per step, last step first: the fast planner."""
 
     solver: Solver = "auto"
     time_limit: Seconds = None
