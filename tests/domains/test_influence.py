@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fsmdp.domains import Influence, influence
 from fsmdp.errors import ModelError
-from fsmdp.model.evaluation import evaluate_exactly
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.evaluation import evaluate_exactly
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.simulation.rollout import rollout
 
 parameters = st.builds(

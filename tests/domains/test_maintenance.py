@@ -7,8 +7,8 @@ import pytest
 
 from fsmdp.domains import maintenance
 from fsmdp.errors import ModelError
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 
 
 def test_both_units_fail_as_often_as_the_shock_and_two_failures_alone_say():

@@ -7,8 +7,8 @@ import pytest
 
 from fsmdp.domains import proposition_one
 from fsmdp.errors import ModelError
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 
 
 def optimal_q(model):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsmdp.domains import random_model
 from fsmdp.errors import ModelError
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.flat import enumerate_states
 from fsmdp.simulation.rollout import rollout
 
 SEEDS = range(30)

@@ -8,9 +8,9 @@ import pytest
 from fsmdp.domains import sysadmin
 from fsmdp.domains.sysadmin import TOPOLOGIES, dependencies
 from fsmdp.errors import ModelError
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
 
 GRAPH = {0: [1, 2], 1: [], 2: [0, 3, 2]}
 

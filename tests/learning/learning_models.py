@@ -9,7 +9,7 @@ import fsmdp
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners import registry
-from fsmdp.planning.greedy import best_actions
+from fsmdp.policies.advantages import best_actions
 
 
 def coins(sigma=0.0, horizon=3):

@@ -18,8 +18,8 @@ from fsmdp.learning.cells.confidence import (
     weissman,
 )
 from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.policies import compile_policy
 from fsmdp.simulation.simulate import new_record, simulate
 
 
@@ -212,7 +212,7 @@ def test_a_quarter_of_the_scale_halves_the_radii(learner, name):
 def runs_that_leave(model, learner, names, scale, runs, episodes, delta):
     """For each kind of set, in how many runs the truth left it in some cell at some episode."""
     means, rewards = true_means(model, learner.structure)
-    compiled, policy = compile_model(model), compile_policy(model, "random")
+    compiled, policy = compile_model(model), resolve(model, "random").arrays
     left = dict.fromkeys(names, 0)
     record, values = new_record(compiled, 1, model.horizon), np.zeros(compiled.n_slots, np.int64)
     learners = {

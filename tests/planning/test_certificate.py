@@ -16,8 +16,8 @@ from planning_problems import (
 )
 
 from fsmdp.domains import sysadmin
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
-from fsmdp.model.exact import solve_exactly
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import Clock, Stopped

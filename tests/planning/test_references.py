@@ -5,10 +5,10 @@ import pytest
 from planning_problems import known_problem, uncertain_problem
 
 from fsmdp.domains import ExogenousBlock, Influence, random_model, sysadmin
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Table

@@ -8,8 +8,8 @@ from planning_problems import known_problem, problems, weightings
 
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import ModelError
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
-from fsmdp.model.exact import solve_exactly
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import Clock

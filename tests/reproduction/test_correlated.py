@@ -5,8 +5,8 @@ import polars
 import pytest
 
 from fsmdp.domains import maintenance, sysadmin
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.reproduction.claim import Evidence, Form, Verdict
 from fsmdp.reproduction.claims import correlated
 from fsmdp.reproduction.claims.correlated import GRIDWORLD, MAINTENANCE, OURS, PRODUCT

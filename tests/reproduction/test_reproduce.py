@@ -199,7 +199,7 @@ def test_the_diameter_must_be_infinite_and_the_regret_unchanged(
 
 def test_the_diameter_of_a_cycle_that_moves_half_of_the_time():
     from fsmdp import ANY, Case, Conditional, FactoredMDP, Variable
-    from fsmdp.model.flat import enumerate_states
+    from fsmdp.exact.flat import enumerate_states
 
     forward = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
     model = FactoredMDP(

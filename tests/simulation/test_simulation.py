@@ -8,8 +8,8 @@ from tests.oracle import next_state_probabilities
 
 import fsmdp
 from fsmdp import ModelError, PolicyError, domains, evaluate_exactly, rollout, solve_exactly
+from fsmdp.policies.arrays import given_action
 from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.policies import given_action
 from fsmdp.simulation.simulate import new_record, simulate
 
 SIGNIFICANCE = 1e-3
@@ -18,7 +18,7 @@ SIGNIFICANCE = 1e-3
 def draw_next_states(model, state, action, count, seed):
     """Next states of independent steps from one (state, action)."""
     compiled = compile_model(model)
-    given, record = given_action(compiled), new_record(compiled, count, 1)
+    given, record = given_action(compiled.n_variables), new_record(compiled, count, 1)
     given.table[0, 0] = action
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     rng = np.random.default_rng(seed)

@@ -106,7 +106,7 @@ def _name(asked: Specification, run: Any) -> str:
 def _best_values(machines: int, seeds: int) -> list[float | None]:
     """V* for each run: the small ring's is computed, the large one's is out of reach."""
     from fsmdp.domains import sysadmin
-    from fsmdp.model.exact import solve_exactly
+    from fsmdp.exact.solve import solve_exactly
 
     exact = solve_exactly(sysadmin(machines)).start_value
     runs = len(LEARNERS) * seeds

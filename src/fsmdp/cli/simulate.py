@@ -78,9 +78,9 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
     from pathlib import Path
 
     from fsmdp.errors import ModelError
+    from fsmdp.exact.solve import solve_exactly
     from fsmdp.experiments.catalog import read_basis
     from fsmdp.foundation.checks import show, show_names
-    from fsmdp.model.exact import solve_exactly
     from fsmdp.planning.auto import plan
     from fsmdp.planning.files import load_plan
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, realizable_start_value, register
+from fsmdp.exact.solutions import ExactSolution
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.policies import PolicyFunction
 from fsmdp.model.rewards import Reward
-from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.structure import check_horizon
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
+from fsmdp.policies.resolve import PolicyFunction
 
 ACTIONS = ("wait", "fill", "repair")
 BLOCK = ("pump", "tank")

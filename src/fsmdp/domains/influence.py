@@ -17,11 +17,11 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.policies import PolicyFunction
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import check_horizon
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
+from fsmdp.policies.resolve import PolicyFunction
 
 RING_WITH_CHORDS = (-1, 2)
 UNPROMPTED = 0.1  # chance that a listener is convinced when no campaign aims at it

@@ -110,7 +110,7 @@ def describe_model(task: FactsTask) -> ModelFacts:
 
 def exact_start_value(text: str, model: FactoredMDP) -> float | None:
     """V* at the start: in closed form, by enumeration if it is cheap, or None."""
-    from fsmdp.model.exact import solve_exactly
+    from fsmdp.exact.solve import solve_exactly
 
     if _is_domain(text):
         closed = start_value_of_domain(text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fsmdp.learning.learners.learner import Learner
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
-    from fsmdp.model.policies import Policy
+    from fsmdp.policies.resolve import Policy
 
 
 def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Option]]:
@@ -61,7 +61,7 @@ def build_learner(
 def _solve(model: FactoredMDP, basis: Basis, how: str) -> Policy:
     """A policy of the known model, for those that learn nothing."""
     if how == "exact":
-        from fsmdp.model.exact import solve_exactly
+        from fsmdp.exact.solve import solve_exactly
 
         return solve_exactly(model)
     from fsmdp.planning.auto import plan

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_name, as_tuple, is_whole, show, show_names
@@ -129,3 +134,11 @@ def check_state(state: Sequence[int], variables: Sequence[Variable]) -> tuple[in
 def table_size(sizes: Iterable[int]) -> int:
     """Number of assignments, as an exact integer of any length."""
     return math.prod(sizes)
+
+
+def state_strides(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """What each variable's value counts for in the number of a state, the last one fastest.
+
+    For models whose states can be numbered; others have no tables by state.
+    """
+    return np.array([*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1], dtype=np.int64)

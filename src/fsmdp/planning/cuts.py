@@ -12,10 +12,11 @@ from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.conditioning import Conditioning
-from fsmdp.planning.greedy import best_actions, greedy_lookup
+from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.planning.inequalities import Cuts, States, function_values, joined
 from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.solution import REACH, Solution, dual_bound
+from fsmdp.policies.advantages import best_actions
 
 CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from fsmdp.errors import PlanningError
+from fsmdp.exact.flat import enumerate_states
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.flat import enumerate_states
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 

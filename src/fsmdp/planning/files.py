@@ -22,10 +22,10 @@ from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
 from fsmdp.planning.bound import Bound
 from fsmdp.planning.certificate import Certificate, Witness
-from fsmdp.planning.greedy import Greedy
 from fsmdp.planning.intervals import VIEWS
 from fsmdp.planning.plan import Effort, Ending, Plan
 from fsmdp.planning.solution import Status
+from fsmdp.policies.greedy import Greedy
 
 FORMAT = "fsmdp-plan"
 VERSION = 2

@@ -14,8 +14,9 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
-from fsmdp.planning.greedy import Greedy
 from fsmdp.planning.solution import Status
+from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.policies.greedy import Greedy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +166,10 @@ class Plan:
     def action(self, state: Sequence[int], step: int = 1) -> str:
         """The greedy action; the first in the model's order where several are equal."""
         return self.policy.action(state, step)
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays."""
+        return self.policy.compiled()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that `load_plan` reads."""

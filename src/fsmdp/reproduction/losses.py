@@ -18,12 +18,12 @@ import gymnasium
 import numpy as np
 import polars
 
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.executors.local import LocalExecutor
 from fsmdp.experiments.report.charts import Line
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
-from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.auto import plan

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
 from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.policies.arrays import given_action
 from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.policies import given_action
 from fsmdp.simulation.simulate import new_record, simulate
 
 Observation = NDArray[np.int64]
@@ -37,7 +37,7 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
         self.action_space = gymnasium.spaces.Discrete(len(model.actions))
         self._compiled = compile_model(model)
-        self._given = given_action(self._compiled)
+        self._given = given_action(self._compiled.n_variables)
         self._record = new_record(self._compiled, 1, 1)
         self._values = np.zeros(self._compiled.n_slots, dtype=np.int64)
         self._return = np.zeros(1)

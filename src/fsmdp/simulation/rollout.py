@@ -12,10 +12,10 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, plural, show
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.policies import Policy, follow
 from fsmdp.model.tables import Rebuilt, read_only
+from fsmdp.policies.arrays import given_action
+from fsmdp.policies.resolve import Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
-from fsmdp.simulation.policies import compile_policy, given_action
 from fsmdp.simulation.simulate import new_record, simulate
 
 Progress = Callable[[int, int], None]
@@ -85,8 +85,9 @@ def rollout(
             f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
         )
     rng = np.random.default_rng(seed)
-    act = follow(model, policy)
-    compiled, arrays, discount = compile_model(model), compile_policy(model, policy), model.discount
+    followed = resolve(model, policy)
+    act, arrays = followed.act, followed.arrays
+    compiled, discount = compile_model(model), model.discount
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     unrecorded = new_record(compiled, 0, 0)
     returns = np.zeros(episodes)
@@ -126,7 +127,7 @@ def _run_in_python(
     values: Integers,
     returns: Floats,
 ) -> None:
-    given, unrecorded = given_action(model), new_record(model, 0, 0)
+    given, unrecorded = given_action(model.n_variables), new_record(model, 0, 0)
     reward = np.zeros(1)
     assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.planning.greedy import greedy_action
+from fsmdp.policies.advantages import greedy_action
+from fsmdp.policies.arrays import GREEDILY, CompiledPolicy, choose_blindly
 from fsmdp.simulation.compiled import CompiledModel, Floats
-from fsmdp.simulation.policies import GREEDILY, CompiledPolicy, choose_blindly
 
 
 class Record(NamedTuple):

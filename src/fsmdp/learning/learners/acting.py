@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.simulation.policies import CompiledPolicy
+from fsmdp.policies.arrays import CompiledPolicy
 
 NEVER = 2**62
 """Visits that no cell will have."""

@@ -14,7 +14,7 @@ from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.options import check_structure
 from fsmdp.model.structure import Structure
-from fsmdp.simulation.policies import check_policy
+from fsmdp.policies.arrays import check_policy
 
 
 class Learner(Protocol):

@@ -18,9 +18,9 @@ from fsmdp.foundation.registry import Registry
 
 if TYPE_CHECKING:
     from fsmdp.learning.learners.learner import Learner
-    from fsmdp.model.policies import Policy
     from fsmdp.model.rewards import Reward
     from fsmdp.model.structure import Structure
+    from fsmdp.policies.resolve import Policy
 
 Value = bool | int | float | str | None
 Options = Mapping[str, Any]

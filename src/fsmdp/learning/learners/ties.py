@@ -9,7 +9,7 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.simulation.policies import GREEDILY, CompiledPolicy, policy_arrays
+from fsmdp.policies.arrays import GREEDILY, CompiledPolicy, policy_arrays
 
 TIE = 1e-9
 """Actions whose values differ by less than this fraction of the largest reward are equal."""

@@ -18,7 +18,7 @@ from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.lookup import Lookup
-from fsmdp.simulation.policies import CompiledPolicy
+from fsmdp.policies.arrays import CompiledPolicy
 
 FORMAT = 3
 

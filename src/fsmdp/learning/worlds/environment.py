@@ -17,7 +17,7 @@ from fsmdp.learning.worlds.matching import check_actions
 from fsmdp.learning.worlds.observing import read_number, reader_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.simulation.policies import CompiledPolicy, choose
+from fsmdp.policies.arrays import CompiledPolicy, choose
 from fsmdp.simulation.simulate import Record
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from fsmdp.learning.worlds.matching import check_model_fits
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.compiled import CompiledModel, compile_model
-from fsmdp.simulation.policies import CompiledPolicy
 from fsmdp.simulation.simulate import Record, new_record, simulate
 
 

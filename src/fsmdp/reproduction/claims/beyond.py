@@ -10,13 +10,13 @@ from typing import Any
 import polars
 
 from fsmdp.domains.sysadmin import sysadmin
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope

@@ -11,6 +11,9 @@ import polars
 
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.maintenance import maintenance
+from fsmdp.exact.evaluation import evaluate_exactly
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.learning.learners.baselines.product import UCRLProduct
 from fsmdp.learning.learners.learner import Learner
@@ -18,9 +21,6 @@ from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.evaluation import evaluate_exactly
-from fsmdp.model.exact import solve_exactly
-from fsmdp.model.flat import enumerate_states
 from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table

@@ -9,13 +9,13 @@ import polars
 from numpy.typing import NDArray
 
 from fsmdp.domains.influence import Influence
+from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.flat import FlatMDP, enumerate_states
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats

@@ -10,10 +10,10 @@ import polars
 
 from fsmdp.domains.influence import influence
 from fsmdp.domains.sysadmin import sysadmin
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
-from fsmdp.model.exact import solve_exactly
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.auto import plan as make_plan
 from fsmdp.planning.bellman import network_of_structure

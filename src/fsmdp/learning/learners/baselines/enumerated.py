@@ -21,7 +21,7 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Table, bound_table
 from fsmdp.model.variables import Scope
-from fsmdp.simulation.policies import BY_TABLE, policy_arrays
+from fsmdp.policies.arrays import BY_TABLE, policy_arrays
 
 Function = tuple[Table, Cases[Scope]]
 """A function of the state and the parents of its variables."""

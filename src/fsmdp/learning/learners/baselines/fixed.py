@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from fsmdp.errors import ModelError, PolicyError, SizeError
-from fsmdp.foundation.checks import as_whole, is_whole, show, show_count, show_names
+from fsmdp.errors import ModelError, SizeError
+from fsmdp.foundation.checks import as_whole, show, show_count
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.baselines.states import all_states, state_strides
@@ -18,22 +17,10 @@ from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
-from fsmdp.model.policies import RANDOM, ActsByState, Policy, check_origin
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.planning.plan import Plan
-from fsmdp.simulation.policies import (
-    BY_CHANCE,
-    BY_TABLE,
-    GREEDILY,
-    CompiledPolicy,
-    policy_arrays,
-)
-
-EXPECTED = (
-    "a plan, an exact solution, a function (state, step) -> action, the name of an action, or "
-    '"random"'
-)
+from fsmdp.policies.arrays import BY_CHANCE, BY_TABLE, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.resolve import Act, Policy, resolve
 
 TABLE_LIMIT = 2**22
 """Most (step, state) at which a policy is asked for its action."""
@@ -48,7 +35,7 @@ class _Follower(CountingLearner):
         super().__init__(structure)
         # Rewards are returns only: nothing is learnt from them, term by term or otherwise.
         self.term_known = np.ones(len(structure.rewards), dtype=np.bool_)
-        self._policy = policy_arrays(BY_CHANCE, _no_strides(structure))
+        self._policy = policy_arrays(BY_CHANCE, no_strides(len(structure.variables)))
 
     def counted_structure(self) -> Structure:
         """One cell for everything: nothing is told apart."""
@@ -116,30 +103,15 @@ class FixedPolicy(_Follower):
 
 
 def compile_given(structure: Structure, policy: Policy, limit: int = TABLE_LIMIT) -> CompiledPolicy:
-    """The policy as arrays. Cost: none for a plan, horizon * |states| actions otherwise."""
-    if isinstance(policy, Plan):
-        check_origin(structure, policy)
-        return policy_arrays(
-            GREEDILY, _no_strides(structure), lookup=policy.lookup, entries=policy.q_entries
-        )
-    if isinstance(policy, str):
-        if policy in structure.actions:
-            always = np.array([[structure.actions.index(policy)]], dtype=np.int64)
-            return policy_arrays(BY_TABLE, _no_strides(structure), always)
-        if policy == RANDOM:
-            return policy_arrays(BY_CHANCE, _no_strides(structure))
-        raise PolicyError(f"FixedPolicy: unknown policy {show(policy)}; expected {EXPECTED}.")
-    check_origin(structure, policy)
-    chooses = policy.action if isinstance(policy, ActsByState) else policy
-    if isinstance(policy, type) or not callable(chooses):
-        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
-        raise PolicyError(f"FixedPolicy: {what} is no policy; expected {EXPECTED}.")
-    return policy_arrays(BY_TABLE, state_strides(structure), _table(structure, chooses, limit))
+    """The policy as arrays. Cost: none for a plan, horizon * |states| actions for a function."""
+    followed = resolve(structure, policy)
+    if followed.arrays is not None:
+        return followed.arrays
+    assert followed.act is not None  # chance alone has no function, and it is compiled
+    return policy_arrays(BY_TABLE, state_strides(structure), _table(structure, followed.act, limit))
 
 
-def _table(
-    structure: Structure, chooses: Callable[[tuple[int, ...], int], str | int], limit: int
-) -> Integers:
+def _table(structure: Structure, act: Act, limit: int) -> Integers:
     assert structure.horizon is not None
     n_states = table_size(variable.size for variable in structure.variables)
     if structure.horizon * n_states > limit:
@@ -148,24 +120,11 @@ def _table(
             f"{show_count(n_states)} states, the limit is {limit}; give a Plan, which needs no "
             "table, or a larger limit=."
         )
-    positions = {action: position for position, action in enumerate(structure.actions)}
     states = [tuple(map(int, state)) for state in all_states(structure)]
     table = np.zeros((structure.horizon, n_states), dtype=np.int64)
     for step in range(structure.horizon):
-        for column, state in enumerate(states):
-            chosen = chooses(state, step + 1)
-            position = positions.get(chosen, -1) if isinstance(chosen, str) else chosen
-            if not is_whole(position) or not 0 <= position < len(positions):
-                raise PolicyError(
-                    f"FixedPolicy: in state {show(state)} at step {step + 1} the policy takes "
-                    f"{show(chosen)}; expected one of {show_names(positions)} or its position."
-                )
-            table[step, column] = position
+        table[step] = [act(state, step + 1) for state in states]
     return table
-
-
-def _no_strides(structure: Structure) -> Integers:
-    return np.zeros(len(structure.variables), dtype=np.int64)
 
 
 def _build_plan(told: Told, options: Options) -> Learner:

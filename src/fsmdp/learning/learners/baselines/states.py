@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.errors import SizeError
-from fsmdp.model import policies
+from fsmdp.model import variables
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
@@ -31,7 +31,7 @@ def count_states(name: str, structure: Structure, limit: int) -> int:
 
 def state_strides(structure: Structure) -> Integers:
     """What each variable's value counts for in the number of a state."""
-    return policies.state_strides([variable.size for variable in structure.variables])
+    return variables.state_strides([variable.size for variable in structure.variables])
 
 
 def all_states(structure: Structure) -> Integers:

@@ -26,11 +26,11 @@ from fsmdp import (
     evaluate_exactly,
     rollout,
 )
-from fsmdp.model import evaluation
-from fsmdp.model import exact as exact_module
-from fsmdp.model.contraction import plan_contractions
-from fsmdp.model.flat import enumerate_states, solve_flat
-from fsmdp.model.policies import state_strides
+from fsmdp.exact import evaluation
+from fsmdp.exact import solve as exact_module
+from fsmdp.exact.contraction import plan_contractions
+from fsmdp.exact.flat import enumerate_states, solve_flat
+from fsmdp.policies.resolve import state_strides
 
 ALL_STATES, REACHABLE = Exact(reachable=False), Exact(reachable=True)
 

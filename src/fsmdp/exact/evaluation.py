@@ -7,14 +7,14 @@ from itertools import product
 
 import numpy as np
 
+from fsmdp.exact.flat import ENTRY_LIMIT, FlatMDP, can_enumerate, enumerate_states
+from fsmdp.exact.induction import Actions, action_type, induct_backward, iterate_values
+from fsmdp.exact.solutions import ExactSolution
+from fsmdp.exact.solve import DENSE_LIMIT, fit
 from fsmdp.foundation.checks import as_whole
-from fsmdp.model.exact import DENSE_LIMIT, fit
-from fsmdp.model.flat import ENTRY_LIMIT, FlatMDP, can_enumerate, enumerate_states
-from fsmdp.model.induction import Actions, action_type, induct_backward, iterate_values
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.policies import Policy, follow, is_table, policy_table
-from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.tables import Floats
+from fsmdp.policies.resolve import Policy, is_table, policy_table, resolve
 
 
 def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMIT) -> Floats:
@@ -24,7 +24,7 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     and followed for ever: one that depends on the step is not what is evaluated then. Cost: as
     `Exact` over all states; a policy that is a function is also called for each state and step.
     """
-    choose = follow(check_model(model, "evaluate_exactly"), policy)
+    choose = resolve(check_model(model, "evaluate_exactly"), policy).act
     limit = as_whole(limit, "limit", 1)
     given: object = policy if is_table(policy) else None
     if isinstance(policy, ExactSolution) and policy.reached is None:
@@ -44,7 +44,7 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
 
     if can_enumerate(model, min(limit, DENSE_LIMIT)):
         return _evaluate_flat(enumerate_states(model, limit), chosen)
-    from fsmdp.model.sweeps import Sweeper
+    from fsmdp.exact.sweeps import Sweeper
 
     plan, _ = fit(model, limit)
     sweeper = Sweeper(model, plan)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.contraction import Branch, Contraction, axis_sizes, drawn_axis
-from fsmdp.model.flat import TIE
-from fsmdp.model.loops import (
+from fsmdp.exact.contraction import Branch, Contraction, axis_sizes, drawn_axis
+from fsmdp.exact.flat import TIE
+from fsmdp.exact.loops import (
     Integers,
     Loops,
     Whole,
@@ -22,6 +21,7 @@ from fsmdp.model.loops import (
     take_given,
     threads,
 )
+from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 

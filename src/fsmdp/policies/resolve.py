@@ -1,9 +1,9 @@
-"""Policies: what may be followed, and how to follow it one state at a time."""
+"""What a user may pass as a policy, resolved once: how to follow it, in Python and compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import mul
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import PolicyError
-from fsmdp.foundation.checks import show, show_count
-from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.variables import Variable
-
-Integers = NDArray[np.int64]
+from fsmdp.foundation.checks import is_whole, show, show_count, show_names
+from fsmdp.model.lookup import Integers
+from fsmdp.model.variables import Variable, state_strides, table_size
+from fsmdp.policies.arrays import (
+    BY_CHANCE,
+    BY_TABLE,
+    CompiledPolicy,
+    no_strides,
+    policy_arrays,
+)
 
 
 @runtime_checkable
@@ -24,6 +29,15 @@ class ActsByState(Protocol):
 
     def action(self, state: Sequence[int], step: int = 1) -> str | int:
         """Name or position of the action to take."""
+        ...
+
+
+@runtime_checkable
+class Compiles(ActsByState, Protocol):
+    """A policy that compiled code can follow, too."""
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays, checked; None where only Python can follow it."""
         ...
 
 
@@ -45,32 +59,6 @@ EXPECTED = (
 )
 
 
-def follow(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], int], int] | None:
-    """The policy as a function from (state, step) to an action's position; None for "random".
-
-    An action's name is the policy that always takes it.
-    """
-    if isinstance(policy, str):
-        if policy in model.actions:
-            always = model.action_index(policy)
-            return lambda state, step: always  # noqa: ARG005
-        if policy == RANDOM:
-            return None
-        raise PolicyError(f"unknown policy {show(policy)}; expected {EXPECTED}.")
-    if is_table(policy):
-        table = policy_table(model, policy)
-        strides = state_strides(model.sizes).tolist()
-        return lambda state, step: int(
-            table[min(step, len(table)) - 1, sum(map(mul, state, strides))]
-        )
-    check_origin(model, policy)
-    chooses = policy.action if isinstance(policy, ActsByState) else policy
-    if isinstance(policy, type) or not callable(chooses):
-        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
-        raise PolicyError(f"{what} is no policy; expected {EXPECTED}.")
-    return lambda state, step: model.action_index(chooses(state, step))
-
-
 class Described(Protocol):
     """What a policy is for, be it a model or a structure."""
 
@@ -88,6 +76,70 @@ class Described(Protocol):
     def horizon(self) -> int | None:
         """Steps of an episode; None without end."""
         ...
+
+
+Act = Callable[[tuple[int, ...], int], int]
+"""From a state and a step, counted from 1, to an action's position."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Followed:
+    """How to follow a policy: a state at a time (None: by chance), and compiled where possible."""
+
+    act: Act | None
+    arrays: CompiledPolicy | None
+
+
+def resolve(model: Described, policy: Policy) -> Followed:
+    """How to follow whatever a user passed as a policy, or a PolicyError.
+
+    An action's name is the policy that always takes it. Compiled code reads arrays without looking
+    at their ends, so all that it is given is checked.
+    """
+    nothing = no_strides(len(model.variables))
+    if isinstance(policy, str):
+        if policy in model.actions:
+            always = model.actions.index(policy)
+            table = np.array([[always]], dtype=np.int64)
+            return Followed(lambda state, step: always, policy_arrays(BY_TABLE, nothing, table))  # noqa: ARG005
+        if policy == RANDOM:
+            return Followed(None, policy_arrays(BY_CHANCE, nothing))
+        raise PolicyError(f"unknown policy {show(policy)}; expected {EXPECTED}.")
+    if is_table(policy):
+        return _by_table(model, policy_table(model, policy))
+    check_origin(model, policy)
+    chooses = policy.action if isinstance(policy, ActsByState) else policy
+    if isinstance(policy, type) or not callable(chooses):
+        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
+        raise PolicyError(f"{what} is no policy; expected {EXPECTED}.")
+
+    positions = {action: position for position, action in enumerate(model.actions)}
+
+    def act(state: tuple[int, ...], step: int) -> int:
+        return _position(positions, chooses(state, step), state, step)
+
+    return Followed(act, policy.compiled() if isinstance(policy, Compiles) else None)
+
+
+def _by_table(model: Described, table: Integers) -> Followed:
+    strides = state_strides([variable.size for variable in model.variables])
+    listed = strides.tolist()
+
+    def act(state: tuple[int, ...], step: int) -> int:
+        return int(table[min(step, len(table)) - 1, sum(map(mul, state, listed))])
+
+    return Followed(act, policy_arrays(BY_TABLE, strides, table))
+
+
+def _position(positions: Mapping[str, int], chosen: object, state: object, step: int) -> int:
+    if isinstance(chosen, str) and chosen in positions:
+        return positions[chosen]
+    if is_whole(chosen) and 0 <= chosen < len(positions):
+        return int(chosen)
+    raise PolicyError(
+        f"the policy in state {show(state)} at step {step}: unknown action {show(chosen)}; "
+        f"expected one of {show_names(positions)}, or a position from 0 to {len(positions) - 1}."
+    )
 
 
 def check_origin(model: Described, policy: object) -> None:
@@ -124,7 +176,7 @@ def is_table(policy: object) -> bool:
     return isinstance(policy, np.ndarray | list | tuple)
 
 
-def policy_table(model: FactoredMDP, policy: object) -> Integers:
+def policy_table(model: Described, policy: object) -> Integers:
     """A policy given as a table: positions of actions, shape (1 or horizon, n_states)."""
     try:
         array = np.asarray(policy)
@@ -135,7 +187,8 @@ def policy_table(model: FactoredMDP, policy: object) -> Integers:
             f"policy table: expected whole numbers, the positions of actions, found "
             f"{show(policy)} (type {array.dtype}); give an integer array."
         )
-    n_states, sizes = model.n_states, model.sizes
+    sizes = tuple(variable.size for variable in model.variables)
+    n_states = table_size(sizes)
     steps = {1, model.horizon or 1}
     by_state = array.shape in ((n_states,), sizes)
     by_step = array.shape[:1] in {(n,) for n in steps} and array.shape[1:] in ((n_states,), sizes)
@@ -156,11 +209,3 @@ def policy_table(model: FactoredMDP, policy: object) -> Integers:
     large = array.size > SMALL_TABLE
     kind = np.min_scalar_type(len(model.actions) - 1) if large else np.dtype(np.int64)
     return np.ascontiguousarray(array.reshape(-1, n_states), dtype=kind)
-
-
-def state_strides(sizes: Sequence[int]) -> Integers:
-    """What each variable's value counts for in the number of a state, the last one fastest.
-
-    For models whose states can be numbered; others have no tables by state.
-    """
-    return np.array([*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1], dtype=np.int64)

@@ -21,7 +21,7 @@ from fsmdp import (
     evaluate_exactly,
     solve_exactly,
 )
-from fsmdp.model.flat import enumerate_states
+from fsmdp.exact.flat import enumerate_states
 
 X = Variable("x", 2)
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import SizeError
-from fsmdp.foundation.checks import show_count, show_memory
-from fsmdp.model.flat import TIE
-from fsmdp.model.following import (
+from fsmdp.exact.flat import TIE
+from fsmdp.exact.following import (
     FULL,
     TOO_MANY,
     Indices,
@@ -28,8 +27,9 @@ from fsmdp.model.following import (
     insert_all,
     state_words,
 )
-from fsmdp.model.induction import Actions, action_type
-from fsmdp.model.loops import threads
+from fsmdp.exact.induction import Actions, action_type
+from fsmdp.exact.loops import threads
+from fsmdp.foundation.checks import show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fsmdp.errors import ModelError, PlanningError, SizeError
+from fsmdp.exact.contraction import Branch, plan_contractions
+from fsmdp.exact.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
+from fsmdp.exact.induction import Actions, action_type, induct_backward, iterate_values
+from fsmdp.exact.solutions import ExactSolution
 from fsmdp.foundation.checks import as_number, as_whole, show, show_count, show_memory
-from fsmdp.model.contraction import Branch, plan_contractions
-from fsmdp.model.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
-from fsmdp.model.induction import Actions, action_type, induct_backward, iterate_values
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.tables import Floats
 
 DENSE_LIMIT = 2**22
@@ -123,7 +123,7 @@ def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:
         raise _too_large(
             where, f"one number a state = {show_count(n_states)} numbers", n_states, limit
         )
-    from fsmdp.model.sweeps import sweep_entries
+    from fsmdp.exact.sweeps import sweep_entries
 
     plan = plan_contractions(model, limit)
     tables = -(-(horizon or 1) * n_states * action_type(model).itemsize // 8)
@@ -155,7 +155,7 @@ def _show_states(model: FactoredMDP) -> str:
 def _over_all(
     model: FactoredMDP, plan: Branch, keep_all: bool, check: Callable[[], None]
 ) -> ExactSolution:
-    from fsmdp.model.sweeps import Sweeper
+    from fsmdp.exact.sweeps import Sweeper
 
     sweeper = Sweeper(model, plan)
 
@@ -169,7 +169,7 @@ def _over_all(
 
 
 def _over_reachable(model: FactoredMDP, check: Callable[[], None], *room: int) -> ExactSolution:
-    from fsmdp.model.reachable import Room, explore
+    from fsmdp.exact.reachable import Room, explore
 
     reached, successors = explore(model, Room(*room), check)
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import as_whole, plural, show_count
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.policies import state_strides
 from fsmdp.model.tables import Floats, Rebuilt, read_only
-from fsmdp.model.variables import table_size
+from fsmdp.model.variables import state_strides, table_size
 
 Integers = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Policies that compiled code follows: at random, one action, or a table over all states."""
+"""Policies that compiled code follows: at random, a table over all states, or greedily."""
 
 from __future__ import annotations
 
@@ -9,20 +9,8 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
-from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.policies import (
-    RANDOM,
-    Policy,
-    check_origin,
-    is_table,
-    policy_table,
-    state_strides,
-)
-from fsmdp.model.solutions import ExactSolution
 from fsmdp.model.tables import Floats
-from fsmdp.planning.greedy import greedy_action
-from fsmdp.planning.plan import Plan
-from fsmdp.simulation.compiled import CompiledModel
+from fsmdp.policies.advantages import greedy_action
 
 BY_CHANCE = 0
 BY_TABLE = 1
@@ -37,32 +25,6 @@ class CompiledPolicy(NamedTuple):
     table: Integers  # (n_steps, n_states)
     lookup: Lookup  # terms of Q, for a greedy policy
     entries: Floats  # (n_steps, n_entries)
-
-
-def compile_policy(model: FactoredMDP, policy: Policy) -> CompiledPolicy | None:
-    """The policy as arrays, or None when only Python can follow it.
-
-    Compiled code reads arrays without looking at their ends, so all that it is given is checked.
-    """
-    nothing = np.zeros(len(model.variables), dtype=np.int64)
-    if is_table(policy):
-        table = policy_table(model, policy)
-        return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
-    if isinstance(policy, ExactSolution):
-        check_origin(model, policy)
-        if policy.reached is not None:
-            return None  # its columns are found by a look-up of states, not by strides
-        table = policy_table(model, policy.actions)
-        return policy_arrays(BY_TABLE, state_strides(model.sizes), table)
-    if isinstance(policy, Plan):
-        check_origin(model, policy)
-        return policy_arrays(GREEDILY, nothing, lookup=policy.lookup, entries=policy.q_entries)
-    if isinstance(policy, str) and policy in model.actions:
-        always = np.array([[model.action_index(policy)]], dtype=np.int64)
-        return policy_arrays(BY_TABLE, nothing, always)
-    if isinstance(policy, str) and policy == RANDOM:
-        return policy_arrays(BY_CHANCE, nothing)
-    return None
 
 
 def policy_arrays(
@@ -113,10 +75,14 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
             raise ValueError("policy: expected finite entries")
 
 
-def given_action(model: CompiledModel) -> CompiledPolicy:
+def given_action(n_variables: int) -> CompiledPolicy:
     """The policy that takes the action written at table[0, 0], whatever the state."""
-    nothing = np.zeros(model.n_variables, dtype=np.int64)
-    return policy_arrays(BY_TABLE, nothing)
+    return policy_arrays(BY_TABLE, no_strides(n_variables))
+
+
+def no_strides(n_variables: int) -> Integers:
+    """Strides of a policy that looks at no table, or at one without states."""
+    return np.zeros(n_variables, dtype=np.int64)
 
 
 @compiled(inline="always")

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import PolicyError, SizeError
+from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.foundation.checks import as_step, plural, show
-from fsmdp.model.flat import FlatMDP, enumerate_states
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.policies import state_strides
 from fsmdp.model.tables import Floats, Rebuilt, read_only
+from fsmdp.model.variables import state_strides
+from fsmdp.policies.arrays import BY_TABLE, CompiledPolicy, policy_arrays
+from fsmdp.policies.resolve import policy_table
 
 if TYPE_CHECKING:
-    from fsmdp.model.reachable import ReachedStates
+    from fsmdp.exact.reachable import ReachedStates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,13 @@ class ExactSolution(Rebuilt):
         """An optimal action; the first in the model's order where several are, up to rounding."""
         row = self._row(step)
         return self.model.actions[int(self.actions[row, self._column(state, row)])]
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays; None where states are found by a look-up, not by strides."""
+        if self.reached is not None:
+            return None
+        table = policy_table(self.model, self.actions)
+        return policy_arrays(BY_TABLE, state_strides(self.model.sizes), table)
 
     @property
     def start_value(self) -> float:
