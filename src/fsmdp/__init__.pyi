@@ -35,6 +35,8 @@ from .model.cases import Cases as Cases
 from .model.conditionals import Conditional as Conditional
 from .model.files import load as load
 from .model.files import save as save
+from .model.joined import Joined as Joined
+from .model.joining import join as join
 from .model.marginals import Marginals as Marginals
 from .model.mdp import FactoredMDP as FactoredMDP
 from .model.rewards import Reward as Reward
