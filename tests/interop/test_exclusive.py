@@ -39,22 +39,31 @@ def test_fluents_that_may_be_true_together_stay_apart(tmp_path):
 
 
 def test_fluents_that_start_true_together_stay_apart(tmp_path):
-    model = load_problem(tmp_path, cpfs=WALK, pvariables="", start="on(t1); on(t2);")
+    load_problem(tmp_path, cpfs=WALK, pvariables="", start="on(t1); on(t2);")
     files = tmp_path / "domain.rddl", tmp_path / "instance.rddl"
-    assert len(fsmdp.rddl.load(*files, join=True, cache=False).variables) == len(model.variables)
+    model = fsmdp.rddl.load(*files, join=True, cache=False)
+    # The third is true only when something was pressed, and then alone.
+    assert [(one.name, one.size) for one in model.variables] == [
+        ("on(t1) | on(t3)", 3),
+        ("on(t2)", 2),
+    ]
 
 
-def test_next_values_that_others_look_at_are_not_joined(tmp_path):
-    model = fsmdp.rddl.load(
-        *_files(
-            tmp_path,
-            WALK + "lamp' = exists_{?t : thing} on'(?t);",
-            "lamp : { state-fluent, bool, default = false };",
-        ),
-        join=True,
-        cache=False,
+def test_next_values_that_others_look_at_are_joined_too(tmp_path):
+    files = _files(
+        tmp_path,
+        LOSSY + "lamp' = exists_{?t : thing} on'(?t);",
+        "lamp : { state-fluent, bool, default = false };",
     )
-    assert len(model.variables) == 4
+    apart = fsmdp.rddl.load(*files, cache=False)
+    joined = fsmdp.rddl.load(*files, join=True, cache=False)
+    assert {(one.name, one.size) for one in joined.variables} == {("on", 4), ("lamp", 2)}
+    assert len(apart.variables) == 4
+    at = [one.name for one in joined.variables].index("lamp")
+    start = tuple(value if value else 0 for value in joined.initial)
+    law = next_distribution(joined, "lamp", start, "press(t3)")
+    assert law == pytest.approx([0.25, 0.75])
+    assert joined.initial[at] == 0
 
 
 def test_an_argument_that_stays_fixed_names_the_variable():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
 from fsmdp.interop.rddl.compiling import Compiler, Folder, Grouped, Local
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
-from fsmdp.interop.rddl.exclusive import join_exclusive
+from fsmdp.interop.rddl.exclusive import join_fluents
 from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
 from fsmdp.interop.rddl.ranges import with_reachable_values
 from fsmdp.interop.rddl.sources import Source
@@ -65,8 +65,6 @@ def build(
         problem.actions, problem.most_nondefault, problem.preconditions, most_actions
     )
     folder = Folder(problem.actions, tuple(actions.values()))
-    if join:
-        problem = join_exclusive(problem, folder, most_entries)
     problem = with_reachable_values(problem, folder, most_entries)
     evaluator = Evaluator(_all_values(problem), rank_of(problem), most_entries)
     compiler = Compiler(evaluator, folder)
@@ -85,10 +83,13 @@ def build(
             "the simulator stops in such states"
         )
     log.info("%s: building the model", problem.name)
+    model, values = _model(problem, transitions, rewards, names, kept), _all_values(problem)
+    if join:
+        model, values = join_fluents(problem.name, model, values)
     return Imported(
         problem.name,
-        _model(problem, transitions, rewards, names, kept),
-        _all_values(problem),
+        model,
+        values,
         {names[one]: tuple(names[other] for other in others) for one, others in kept.items()},
         len(names),
         tuple(notes),
