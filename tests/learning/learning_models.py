@@ -3,13 +3,14 @@
 from contextlib import contextmanager
 from itertools import product
 
+import numba
 import numpy as np
 
 import fsmdp
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners import registry
-from fsmdp.policies.advantages import best_actions
+from fsmdp.policies.arrays import choose
 
 
 def coins(sigma=0.0, horizon=3):
@@ -140,14 +141,22 @@ def record_plans(learner):
     return plans
 
 
+@numba.njit
+def actions_in(policy, states, n_actions, rng):
+    """What a policy of one step does in each state."""
+    actions = np.zeros(len(states), dtype=np.int64)
+    for row in range(len(states)):
+        actions[row] = choose(policy, states[row], 0, n_actions, rng)
+    return actions
+
+
 def policy_value(exact, planned):
     """Expected return of a greedy policy from the start, by backward induction."""
     flat, policy = exact.flat, planned.acting.policy
     states, every = np.ascontiguousarray(flat.states, dtype=np.int64), np.arange(len(flat.states))
-    following = np.zeros(len(every))
+    following, rng = np.zeros(len(every)), np.random.default_rng(0)
     for entries in reversed(policy.entries):
-        actions = np.zeros(len(every), dtype=np.int64)
-        best_actions(policy.lookup, entries, states, np.zeros(len(every)), actions)
+        actions = actions_in(policy._replace(entries=entries[None]), states, len(flat.rewards), rng)
         following = flat.rewards[actions, every] + flat.transitions[actions, every] @ following
     return float(flat.initial() @ following)
 

@@ -18,6 +18,7 @@ from tests.learning.learning_models import (
 import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.policies.arrays import FOLDED
 
 ROOT = Path(__file__).parents[2]
 
@@ -182,6 +183,26 @@ def test_a_part_that_is_wrong_or_missing_is_refused(name, tmp_path):
         write_arrays(path, others | changed)
         with pytest.raises(ModelError, match="remove this one to start anew"):
             short_run(path, episodes=6)
+
+
+def test_a_folded_policy_goes_on_where_it_stopped_and_is_checked(tmp_path):
+    model = domains.sysadmin(2, horizon=3)
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model))
+
+    def follower(structure):
+        return fsmdp.FixedPolicy(structure, plan)
+
+    path = tmp_path / "run.npz"
+    short_run(path, follower)
+    arrays = arrays_of(path)
+    assert arrays["planned/policy/kind"] == FOLDED
+    whole = short_run(None, follower, episodes=6)
+    np.testing.assert_array_equal(short_run(path, follower, episodes=6).returns, whole.returns)
+    for name, wrong in (("input_slot", 10**6), ("member_action", -(10**6)), ("offset", 1)):
+        part = f"planned/folded/{name}"
+        write_arrays(path, arrays | {part: arrays[part] + wrong})
+        with pytest.raises(ModelError, match="remove this one to start anew"):
+            short_run(path, follower, episodes=6)
 
 
 def test_a_place_where_nothing_can_be_written_is_refused_at_once(tmp_path):

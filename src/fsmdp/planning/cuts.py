@@ -16,7 +16,7 @@ from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.planning.inequalities import Cuts, States, function_values, joined
 from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.solution import REACH, Solution, dual_bound
-from fsmdp.policies.advantages import best_actions
+from fsmdp.policies.pools import BestActions
 
 CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5
@@ -101,7 +101,8 @@ class StatePool:
 
     def __init__(self, network: BellmanNetwork, states: States) -> None:
         self.network = network
-        self._lookup = greedy_lookup(network)
+        sizes = [variable.size for variable in network.variables]
+        self._best_actions = BestActions(greedy_lookup(network), sizes)
         self._entries = np.zeros(0)
         self.states = states
         self._features = function_values(network, states)
@@ -147,9 +148,7 @@ class StatePool:
             setattr(self, name, np.delete(getattr(self, name), dropped, axis=0))
 
     def _best(self, states: States) -> tuple[Floats, States]:
-        values, actions = np.zeros(len(states)), np.zeros(len(states), dtype=np.int64)
-        best_actions(self._lookup, self._entries, states, values, actions)
-        return values, actions
+        return self._best_actions(self._entries, states)
 
 
 def first_states(network: BellmanNetwork, seed: int) -> States:

@@ -11,10 +11,18 @@ from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.policies.advantages import greedy_action
+from fsmdp.policies.folded import (
+    Folded,
+    check_folded,
+    check_folded_vectors,
+    folded_action,
+    nothing_folded,
+)
 
 BY_CHANCE = 0
 BY_TABLE = 1
 GREEDILY = 2
+FOLDED = 3
 
 
 class CompiledPolicy(NamedTuple):
@@ -25,6 +33,7 @@ class CompiledPolicy(NamedTuple):
     table: Integers  # (n_steps, n_states)
     lookup: Lookup  # terms of Q, for a greedy policy
     entries: Floats  # (n_steps, n_entries)
+    folded: Folded  # how entries are read that were folded
 
 
 def policy_arrays(
@@ -33,6 +42,7 @@ def policy_arrays(
     table: Integers | None = None,
     lookup: Lookup | None = None,
     entries: Floats | None = None,
+    folded: Folded | None = None,
 ) -> CompiledPolicy:
     """A policy with what its kind does not need left empty."""
     return CompiledPolicy(
@@ -41,13 +51,14 @@ def policy_arrays(
         np.zeros((1, 1), dtype=np.int64) if table is None else table,
         compile_lookup([], 1) if lookup is None else lookup,
         np.zeros((1, 1)) if entries is None else entries,
+        nothing_folded() if folded is None else folded,
     )
 
 
 def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -> None:
     """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
-    if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY):
-        raise ValueError(f"policy: expected a kind from 0 to 2, found {policy.kind}")
+    if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY, FOLDED):
+        raise ValueError(f"policy: expected a kind from 0 to 3, found {policy.kind}")
     for name, ndim, kind in (
         ("strides", 1, np.int64),
         ("table", 2, np.int64),
@@ -57,6 +68,7 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
         if array.ndim != ndim or array.dtype != kind or array.size == 0:
             raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
     check_vectors(policy.lookup)
+    check_folded_vectors(policy.folded)
     if policy.kind == BY_TABLE:
         strides, table = policy.strides, policy.table
         if strides.shape != (len(sizes),) or (strides < 0).any():
@@ -71,8 +83,10 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
             raise ValueError(f"policy: expected actions from 0 to {n_actions - 1}")
     if policy.kind == GREEDILY:
         check_lookup(policy.lookup, sizes, n_actions, policy.entries.shape[1])
-        if not np.isfinite(policy.entries).all():
-            raise ValueError("policy: expected finite entries")
+    if policy.kind == FOLDED:
+        check_folded(policy.folded, sizes, n_actions, policy.entries.shape[1])
+    if policy.kind in (GREEDILY, FOLDED) and not np.isfinite(policy.entries).all():
+        raise ValueError("policy: expected finite entries")
 
 
 def given_action(n_variables: int) -> CompiledPolicy:
@@ -93,6 +107,9 @@ def choose(
     if policy.kind == GREEDILY:
         row = min(step, len(policy.entries) - 1)
         return greedy_action(policy.lookup, policy.entries[row], values, n_actions)
+    if policy.kind == FOLDED:
+        row = min(step, len(policy.entries) - 1)
+        return folded_action(policy.folded, policy.entries[row], values, np.zeros(n_actions))
     return choose_blindly(policy.kind, policy.strides, policy.table, values, step, n_actions, rng)
 
 

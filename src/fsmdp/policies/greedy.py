@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
-from fsmdp.model.lookup import Lookup
+from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
 from fsmdp.policies.advantages import default_total, fill_advantages
-from fsmdp.policies.arrays import GREEDILY, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.arrays import FOLDED, GREEDILY, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.folded import Folded, folded_action
+from fsmdp.policies.steps import FoldedSteps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Greedy:
     """The action of largest R(s, a) + discount * E[V_{l+1}(s')], the lowest of several equal ones.
 
-    Rewards and backups of V are looked up in tables; no part of a model is kept.
+    Rewards and backups of V are looked up in tables; no part of a model is kept. To act, the tables
+    are folded into fewer, once for each step; files and `q_values` know nothing of that.
     """
 
     variables: tuple[Variable, ...]
@@ -27,27 +32,71 @@ class Greedy:
     horizon: int | None
     lookup: Lookup = field(repr=False)
     entries: Floats = field(repr=False)  # (n_steps, n_entries)
+    _sizes: Integers = field(init=False, repr=False)
+    _steps: FoldedSteps = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        sizes = tuple(variable.size for variable in self.variables)
+        steps = FoldedSteps(self.lookup, self.entries, sizes, len(self.actions))
+        object.__setattr__(self, "_sizes", np.array(sizes, dtype=np.int64))
+        object.__setattr__(self, "_steps", steps)
 
     def action(self, state: Sequence[int], step: int = 1) -> str:
         """The greedy action; the first in the model's order where several are equal."""
-        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        values = self._values(state)
+        row = self._row(step)
+        layout = self._steps.layout
+        if layout is not None:
+            return self.actions[
+                _act(layout.folded, self._steps.row(row), values, len(self.actions))
+            ]
         found = np.zeros(len(self.actions))
-        fill_advantages(self.lookup, self._entries(step), values, found)
+        fill_advantages(self.lookup, self.entries[row], values, found)
         return self.actions[int(found.argmax())]
 
     def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
         """R(s, a) + discount * backup of V, for every action."""
-        values = np.array(check_state(state, self.variables), dtype=np.int64)
-        entries = self._entries(step)
+        values = self._values(state)
+        entries = self.entries[self._row(step)]
         found = np.zeros(len(self.actions))
         fill_advantages(self.lookup, entries, values, found)
         return np.asarray(found + default_total(self.lookup, entries, values))
 
     def compiled(self) -> CompiledPolicy:
-        """The policy as arrays."""
+        """The policy as arrays. Cost: to fold the steps that were not folded yet."""
         nothing = no_strides(len(self.variables))
-        return policy_arrays(GREEDILY, nothing, lookup=self.lookup, entries=self.entries)
+        layout = self._steps.layout
+        if layout is None:
+            return policy_arrays(GREEDILY, nothing, lookup=self.lookup, entries=self.entries)
+        tables = self._steps.all()
+        return policy_arrays(FOLDED, nothing, entries=tables, folded=layout.folded)
 
-    def _entries(self, step: int) -> Floats:
+    def _row(self, step: int) -> int:
         position = as_step(step, self.horizon) - 1
-        return np.asarray(self.entries[0 if self.horizon is None else position])
+        return 0 if self.horizon is None else position
+
+    def _values(self, state: Sequence[int]) -> Integers:
+        """The state as compiled code reads it.
+
+        Whole numbers within their bounds are checked all at once; whatever else is given goes the
+        slow way, which says what is wrong with it.
+        """
+        values = None
+        if isinstance(state, np.ndarray):
+            values = state.astype(np.int64) if state.dtype.kind in "iu" else None
+        elif isinstance(state, list | tuple) and set(map(type, state)) == {int}:
+            with suppress(OverflowError):
+                values = np.array(state, dtype=np.int64)
+        sizes = self._sizes
+        if (
+            values is None
+            or values.shape != sizes.shape
+            or not ((values >= 0) & (values < sizes)).all()
+        ):
+            return np.array(check_state(state, self.variables), dtype=np.int64)
+        return values
+
+
+@compiled()
+def _act(folded: Folded, tables: Floats, values: Integers, n_actions: int) -> int:
+    return folded_action(folded, tables, values, np.zeros(n_actions))

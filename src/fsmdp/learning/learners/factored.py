@@ -75,7 +75,7 @@ class FactoredLearner(CountingLearner):
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
         acting = Acting(
-            self._ties.policy(q, largest, self.rng),
+            self._ties.policy(q, largest, self.rng, self.lasting()),
             found.weights[:, network.value_columns] * network.values,
             q,
             q - lowest,
@@ -122,6 +122,13 @@ class FactoredLearner(CountingLearner):
             return np.zeros(len(n), dtype=np.int64)
         grown = np.minimum(np.ceil((1 + self.growth) * n), NEVER)
         return np.asarray(np.maximum(n + 1, grown), dtype=np.int64)
+
+    def lasting(self) -> float:
+        """Episodes that a plan is expected to last: until the cells met in each of them have grown.
+
+        Others may call for a plan sooner.
+        """
+        return 1 + self.growth * self.statistics.episodes
 
     def when_to_plan(self) -> str:
         """How a description says when plans are made."""

@@ -9,7 +9,8 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.policies.arrays import GREEDILY, CompiledPolicy, policy_arrays
+from fsmdp.policies.arrays import FOLDED, GREEDILY, CompiledPolicy, policy_arrays
+from fsmdp.policies.folding import fold, fold_layout, lookup_cost
 
 TIE = 1e-9
 """Actions whose values differ by less than this fraction of the largest reward are equal."""
@@ -29,9 +30,21 @@ class TieBreaker:
         by_action = Cases((nothing,) * self._n_actions, {a: a for a in range(1, self._n_actions)})
         self._lookup = cell_lookup(structure, by_action)
         self._no_strides = np.zeros(len(structure.variables), dtype=np.int64)
+        sizes = [variable.size for variable in structure.variables]
+        self._layout = fold_layout(self._lookup, sizes, self._n_actions, structure.horizon or 1)
+        self._plain_cost = lookup_cost(self._lookup)
 
-    def policy(self, q: Floats, largest: float, rng: np.random.Generator) -> CompiledPolicy:
-        """Greedy in q (horizon, n_cells), for rewards up to `largest`."""
+    def policy(
+        self, q: Floats, largest: float, rng: np.random.Generator, episodes: float
+    ) -> CompiledPolicy:
+        """Greedy in q (horizon, n_cells), for rewards up to `largest`.
+
+        Folded if it pays for the number of episodes that the policy is expected to last.
+        """
         drawn = tie_scale(largest) * rng.random(self._n_actions)
         entries = np.hstack([q, np.broadcast_to(drawn, (len(q), self._n_actions))])
-        return policy_arrays(GREEDILY, self._no_strides, lookup=self._lookup, entries=entries)
+        layout = self._layout
+        if layout is None or not layout.pays(episodes, self._plain_cost):
+            return policy_arrays(GREEDILY, self._no_strides, lookup=self._lookup, entries=entries)
+        tables = fold(layout, entries)
+        return policy_arrays(FOLDED, self._no_strides, entries=tables, folded=layout.folded)

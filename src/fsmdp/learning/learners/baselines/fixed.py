@@ -54,7 +54,8 @@ class _Follower(CountingLearner):
     def given(self) -> list[np.ndarray]:
         """The policy, as it is followed."""
         policy = self._policy
-        return [*super().given(), policy.strides, policy.table, policy.entries, *policy.lookup]
+        arrays = [policy.strides, policy.table, policy.entries, *policy.lookup, *policy.folded]
+        return [*super().given(), *arrays]
 
     def replan(self) -> Planned:
         """The same policy as ever."""

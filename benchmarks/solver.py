@@ -1,0 +1,121 @@
+"""What the solver's parts cost: a greedy step against a random one, and `plan.action`.
+
+Prints ratios measured in this run. Run: python benchmarks/solver.py
+"""
+
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import fsmdp
+from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.greedy import greedy_lookup
+from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
+from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.pools import BestActions
+from fsmdp.simulation.compiled import compile_model
+from fsmdp.simulation.simulate import new_record, simulate
+
+EPISODES = 300
+POOL = 4000
+
+
+def problems():
+    """Name, model, basis, and the target: greedy steps in random steps."""
+    elevators = fsmdp.rddl.load("Elevators_MDP_ippc2011", 5)
+    yield "Elevators 5, pairs", elevators, fsmdp.Basis.pairs(elevators), 9
+    recon = fsmdp.rddl.load("CooperativeRecon_MDP_ippc2011", 5, join=True)
+    yield "CooperativeRecon 5 joined, pairs", recon, fsmdp.Basis.pairs(recon), 22
+    life = fsmdp.rddl.load("GameOfLife_MDP_ippc2011", 10)
+    yield "GameOfLife 10, pairs", life, fsmdp.Basis.pairs(life), None
+    for machines in (200, 1000):
+        ring = fsmdp.domains.sysadmin(machines, horizon=40)
+        yield f"ring {machines}, singles", ring, fsmdp.Basis.singles(ring), None
+
+
+def best_time(action, repeats=5):
+    """Shortest of several runs: other processes can only add time."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def any_policy(model, basis):
+    """A greedy policy of the model's own terms; what their numbers are makes no difference."""
+    lookup = greedy_lookup(network_of_structure(model.structure(basis)))
+    entries = np.random.default_rng(0).normal(size=(model.horizon, int(lookup.offset[-1])))
+    return Greedy(model.variables, model.actions, model.horizon, lookup, entries)
+
+
+def step_time(model, arrays):
+    """Microseconds of a simulated step."""
+    compiled, returns = compile_model(model), np.zeros(EPISODES)
+    values, unrecorded = np.zeros(compiled.n_slots, dtype=np.int64), new_record(compiled, 0, 0)
+
+    def run():
+        rng = np.random.default_rng(0)
+        simulate(compiled, arrays, rng, 1.0, True, 0, model.horizon, values, returns, unrecorded)
+
+    return 1e6 * best_time(run) / (EPISODES * model.horizon)
+
+
+def greedy_steps(console):
+    """A greedy step, folded and not, against a random one; then what folding costs and gives."""
+    steps = Table(title="A greedy step, microseconds")
+    for heading in ("", "random", "term by term", "folded", "folded / random", "target"):
+        steps.add_column(heading, justify="right")
+    others = Table(title="Acting through Python, and pools of states")
+    for heading in (
+        "",
+        "fold a step, ms",
+        "numbers / entries",
+        "plan.action, µs",
+        f"pool of {POOL:,}, ms",
+        "with folding, ms",
+    ):
+        others.add_column(heading, justify="right")
+    for name, model, basis, target in problems():
+        policy, nothing = any_policy(model, basis), no_strides(len(model.variables))
+        chance = step_time(model, policy_arrays(BY_CHANCE, nothing))
+        plain = policy_arrays(GREEDILY, nothing, lookup=policy.lookup, entries=policy.entries)
+        arrays = policy.compiled()
+        folding = best_time(lambda p=policy: replace(p).compiled(), 3) / model.horizon
+        by_term, folded = step_time(model, plain), step_time(model, arrays)
+        steps.add_row(
+            name,
+            f"{chance:.2f}",
+            f"{by_term:.2f}",
+            f"{folded:.2f}",
+            f"{folded / chance:.1f}",
+            "" if target is None else f"{target}",
+        )
+        states = np.random.default_rng(1).integers(0, model.sizes, (POOL, len(model.sizes)))
+        state, entries = tuple(states[0].tolist()), policy.entries[0]
+        acting = best_time(lambda p=policy, s=state: [p.action(s, 1) for _ in range(1000)]) / 1000
+        always, never = (BestActions(policy.lookup, model.sizes, limit) for limit in (2**24, -1))
+        pools = [best_time(lambda b=b, e=entries, s=states: b(e, s), 3) for b in (never, always)]
+        others.add_row(
+            name,
+            f"{1e3 * folding:.2f}",
+            f"{arrays.entries.size / policy.entries.size:.2f}",
+            f"{1e6 * acting:.0f}",
+            *(f"{1e3 * seconds:.1f}" for seconds in pools),
+        )
+    console.print(steps)
+    console.print(others)
+
+
+def main():
+    warnings.simplefilter("ignore")
+    greedy_steps(Console(highlight=False))
+
+
+if __name__ == "__main__":
+    main()
