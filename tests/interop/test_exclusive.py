@@ -73,6 +73,13 @@ def test_an_argument_that_stays_fixed_names_the_variable():
     assert names["elevator-at-floor(e0)"] == names["elevator-at-floor(e1)"] == 3
 
 
+def test_places_that_are_never_taken_do_not_keep_others_from_being_joined():
+    model = fsmdp.rddl.load("CrossingTraffic_MDP_ippc2011", 3, join=True)
+    # Of 16 obstacles 8 stand in rows where none ever comes; with all 16 the table would not fit.
+    assert model.n_states == 17 * 2**8
+    assert {variable.name: variable.size for variable in model.variables}["robot-at"] == 17
+
+
 REWARD = "[sum_{?t : thing} (VALUE(?t) * on(?t))] - 0.25 * [sum_{?t : thing} press(?t)]"
 
 

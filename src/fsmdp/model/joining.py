@@ -125,27 +125,52 @@ def _given_groups(
 def _fitting(
     model: FactoredMDP, groups: Sequence[Scope], never: frozenset[int], limit: int
 ) -> tuple[Scope, ...]:
-    """The groups, or parts of them, that can be joined together within the limit."""
-    chosen: list[Scope] = []
-    for group in sorted(groups, key=lambda one: (-saving(one, model.sizes), one)):
-        # Whoever looks at few others first: these are the ones that keep a joined table small.
-        reads = {position: len(set(model.parents(position)) - set(group)) for position in group}
-        order = sorted(group, key=lambda one: (one not in never, reads[one], one))
+    """The groups, or parts of them, that can be joined together within the limit.
 
-        def fitting(count: int, most: int, order: Sequence[int] = order) -> bool:
-            part = tuple(sorted(order[:count]))
-            return fits(model, lay_out(model, (*chosen, part), never), part, most)
+    Cost: a few layouts for each group, again whenever another group was joined whole.
+    """
+    # Members that are 0 for ever go with the first of the others at no cost.
+    orders = [_order(model, group, never) for group in groups]
+    counts = [1 + len(never.intersection(order[:-1])) for order in orders]
 
-        low, high = 1, len(order)
-        if fitting(high, limit):
-            low = high
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = fitting(middle, min(limit, LARGEST_PART_TABLE))
-            low, high = (middle, high) if enough else (low, middle)
-        if low > 1:
-            chosen.append(tuple(sorted(order[:low])))
-    return tuple(sorted(chosen))
+    def fitting(which: int, count: int, most: int) -> bool:
+        tried = [*counts[:which], count, *counts[which + 1 :]]
+        parts = _parts(orders, tried)
+        own = tuple(sorted(orders[which][:count]))
+        return fits(model, lay_out(model, parts, never), own, most)
+
+    ranked = sorted(range(len(groups)), key=lambda at: (-saving(groups[at], model.sizes), at))
+    before = None
+    while before != counts:  # what was too large may fit once others are joined
+        before = list(counts)
+        for which in ranked:
+            whole = len(orders[which])
+            if counts[which] < whole and fitting(which, whole, limit):
+                counts[which] = whole
+    for which in ranked:
+        high = len(orders[which])
+        while high - counts[which] > 1:
+            middle = (counts[which] + high) // 2
+            if fitting(which, middle, min(limit, LARGEST_PART_TABLE)):
+                counts[which] = middle
+            else:
+                high = middle
+    return _parts(orders, counts)
+
+
+def _order(model: FactoredMDP, group: Scope, never: frozenset[int]) -> list[int]:
+    """A group's members, those first that cost nothing or look at few others.
+
+    These are the ones that keep the table of a part small.
+    """
+    reads = {position: len(set(model.parents(position)) - set(group)) for position in group}
+    return sorted(group, key=lambda one: (one not in never, reads[one], one))
+
+
+def _parts(orders: Sequence[Sequence[int]], counts: Sequence[int]) -> tuple[Scope, ...]:
+    """The first members of each group, as many as told; one by itself is no group."""
+    parts = (tuple(sorted(order[:count])) for order, count in zip(orders, counts, strict=True))
+    return tuple(sorted(part for part in parts if len(part) > 1))
 
 
 def _names(model: FactoredMDP, layout: Layout, never: frozenset[int]) -> list[str]:

@@ -29,7 +29,7 @@ from fsmdp.model.variables import Variable
 
 log = logging.getLogger("fsmdp")
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28
