@@ -16,9 +16,16 @@ ODD = [None, True, False, -1, 0, 1, 2, 2**70, -(2**63), 0.5, 1e308, float("nan")
 ODD += ["", "x", [], {}, [[]], [1], [None], ["x", "x"], {"a": 1}, {"a": None}]
 
 
+def fits(value, kind):
+    """Whether a whole number is one of a kind of integers."""
+    return np.iinfo(kind).min <= value <= np.iinfo(kind).max
+
+
 def mutated_arrays(array, rng):
     """Pairs of a label and a wrong array."""
     for value in EXTREMES[array.dtype.kind]:
+        if array.dtype.kind in "iu" and not fits(value, array.dtype):
+            continue
         yield f"all {value}", np.full(array.shape, value, dtype=array.dtype)
         if array.size:
             changed = array.copy()

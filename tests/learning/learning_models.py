@@ -10,7 +10,7 @@ import fsmdp
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners import registry
-from fsmdp.policies.arrays import choose
+from fsmdp.policies.arrays import act
 
 
 def coins(sigma=0.0, horizon=3):
@@ -146,7 +146,7 @@ def actions_in(policy, states, n_actions, rng):
     """What a policy of one step does in each state."""
     actions = np.zeros(len(states), dtype=np.int64)
     for row in range(len(states)):
-        actions[row] = choose(policy, states[row], 0, n_actions, rng)
+        actions[row] = act(policy, states[row], 0, n_actions, rng)
     return actions
 
 

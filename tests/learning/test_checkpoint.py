@@ -163,8 +163,8 @@ WRONG_PARTS = {
     "planned/acting/replan_at": lambda a: a.astype(float),
     "planned/policy/kind": lambda a: np.array(7),
     "planned/policy/entries": lambda a: a[:, 1:],
-    "planned/lookup/input_slot": lambda a: a + 10**6,
-    "planned/lookup/defaults": lambda a: a - 10**6,
+    "planned/policy/lookup/input_slot": lambda a: a + 10**6,
+    "planned/policy/lookup/defaults": lambda a: a - 10**6,
     "series/returns": lambda a: a[1:],
     "world": lambda a: np.array("not json"),
     "done": lambda a: np.array("four"),
@@ -187,7 +187,7 @@ def test_a_part_that_is_wrong_or_missing_is_refused(name, tmp_path):
 
 def test_a_folded_policy_goes_on_where_it_stopped_and_is_checked(tmp_path):
     model = domains.sysadmin(2, horizon=3)
-    plan = fsmdp.plan(model, fsmdp.Basis.singles(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
 
     def follower(structure):
         return fsmdp.FixedPolicy(structure, plan)
@@ -199,7 +199,7 @@ def test_a_folded_policy_goes_on_where_it_stopped_and_is_checked(tmp_path):
     whole = short_run(None, follower, episodes=6)
     np.testing.assert_array_equal(short_run(path, follower, episodes=6).returns, whole.returns)
     for name, wrong in (("input_slot", 10**6), ("member_action", -(10**6)), ("offset", 1)):
-        part = f"planned/folded/{name}"
+        part = f"planned/policy/folded/{name}"
         write_arrays(path, arrays | {part: arrays[part] + wrong})
         with pytest.raises(ModelError, match="remove this one to start anew"):
             short_run(path, follower, episodes=6)

@@ -15,7 +15,7 @@ LEARNERS = {
     "UCRLFactored": lambda s, model: fsmdp.UCRLFactored(s, replan=0.5),
     "PSRLFactored": lambda s, model: fsmdp.PSRLFactored(s),
     "UCBVI": lambda s, model: fsmdp.UCBVI(s),
-    "FixedPolicy": lambda s, model: fsmdp.FixedPolicy(s, fsmdp.plan(model)),
+    "FixedPolicy": lambda s, model: fsmdp.FixedPolicy(s, fsmdp.plan(model, method="programs")),
 }
 
 

@@ -135,7 +135,7 @@ def test_a_limit_is_kept_or_nothing_is_folded(case, limit):
 
 def test_a_policy_beyond_the_limit_is_followed_as_it_stands():
     model = fsmdp.domains.sysadmin(4, horizon=3)
-    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="programs")
     free = replace(plan.policy)
     tight = replace(plan.policy)
     sizes = tuple(model.sizes)
@@ -207,7 +207,7 @@ def test_values_of_a_pool_are_those_of_its_states(n_states):
 
 def test_episodes_are_the_same_compiled_and_through_python():
     model = random_model(8, 5, 4, None, 0.9)
-    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="programs")
     compiled = fsmdp.rollout(model, plan, 50, steps=20)
     by_hand = fsmdp.rollout(model, lambda state, step: plan.action(state, step), 50, steps=20)
     np.testing.assert_allclose(compiled.returns, by_hand.returns, rtol=0, atol=1e-12)
@@ -271,7 +271,7 @@ class TestChecks:
     """Arrays that would lead compiled code astray."""
 
     model = fsmdp.domains.sysadmin(9, horizon=2)
-    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="programs")
     policy = plan.policy.compiled()
 
     def check(self, folded):
@@ -342,6 +342,6 @@ class TestChecks:
 )
 def test_what_is_no_state_is_refused(state):
     model = fsmdp.domains.sysadmin(3, horizon=2)
-    plan = fsmdp.plan(model, fsmdp.Basis.singles(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
     with pytest.raises(fsmdp.errors.ModelError, match="state"):
         plan.action(state)

@@ -8,7 +8,6 @@ import pytest
 
 import fsmdp
 from fsmdp import (
-    Basis,
     ExactSolution,
     PolicyError,
     domains,
@@ -79,7 +78,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("which", OTHERS)
-@pytest.mark.parametrize("solve", [solve_exactly, lambda m: fsmdp.plan(m, Basis.singles(m))])
+@pytest.mark.parametrize("solve", [solve_exactly, fsmdp.plan, fsmdp.Programs().plan])
 @pytest.mark.parametrize("use", [evaluate_exactly, fsmdp.rollout])
 def test_a_solution_or_plan_of_another_model_is_refused(which, solve, use):
     other, message = OTHERS[which]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import check_horizon
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
-from fsmdp.policies.resolve import PolicyFunction
+
+if TYPE_CHECKING:
+    from fsmdp.policies.resolve import PolicyFunction
 
 ACTIONS = ("wait", "fill", "repair")
 BLOCK = ("pump", "tank")

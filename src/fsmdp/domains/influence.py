@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,9 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import check_horizon
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
-from fsmdp.policies.resolve import PolicyFunction
+
+if TYPE_CHECKING:
+    from fsmdp.policies.resolve import PolicyFunction
 
 RING_WITH_CHORDS = (-1, 2)
 UNPROMPTED = 0.1  # chance that a listener is convinced when no campaign aims at it

@@ -14,9 +14,9 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Inputs, Lookup, compile_lookup, deselect, locate, select
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.policies.hashing import Indices, find
 
 Integers = NDArray[np.int64]
-Indices = NDArray[np.int32]
 
 LARGEST_WORD = 2**62
 
@@ -100,37 +100,6 @@ def flat_rules(model: FactoredMDP) -> Rules:
         n_slots=n_variables + len(dynamics.drawn_sizes),
         n_actions=n_actions,
     )
-
-
-@compiled()
-def find(keys: Integers, slots: Indices, key: Integers) -> int:
-    """The slot in which a key's number stands, or the empty one where it would."""
-    mixed = np.uint64(0)
-    for word in range(len(key)):
-        # The finaliser of MurmurHash3 (Appleby), word after word.
-        mixed ^= np.uint64(key[word])
-        mixed ^= mixed >> np.uint64(33)
-        mixed *= np.uint64(0xFF51AFD7ED558CCD)
-        mixed ^= mixed >> np.uint64(33)
-        mixed *= np.uint64(0xC4CEB9FE1A85EC53)
-        mixed ^= mixed >> np.uint64(33)
-    mask = np.uint64(len(slots) - 1)
-    slot = np.int64(mixed & mask)
-    while slots[slot] >= 0:
-        other, equal = keys[slots[slot]], True
-        for word in range(len(key)):
-            equal = equal and other[word] == key[word]
-        if equal:
-            break
-        slot = (slot + 1) % len(slots)
-    return slot  # type: ignore[return-value]
-
-
-@compiled()
-def insert_all(keys: Integers, slots: Indices, begin: int, end: int) -> None:
-    """Put states that are not there yet into the slots."""
-    for number in range(begin, end):
-        slots[find(keys, slots, keys[number])] = number
 
 
 @compiled()

@@ -18,13 +18,10 @@ from fsmdp.exact.flat import TIE
 from fsmdp.exact.following import (
     FULL,
     TOO_MANY,
-    Indices,
     Integers,
     back_up,
-    find,
     flat_rules,
     follow_all,
-    insert_all,
     state_words,
 )
 from fsmdp.exact.induction import Actions, action_type
@@ -32,6 +29,7 @@ from fsmdp.exact.loops import threads
 from fsmdp.foundation.checks import show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
+from fsmdp.policies.hashing import Indices, find, insert_all
 
 FEW = 2**10
 PAUSE = 2**22

@@ -15,11 +15,10 @@ from fsmdp.foundation.checks import as_step, plural, show
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import state_strides
-from fsmdp.policies.arrays import BY_TABLE, CompiledPolicy, policy_arrays
-from fsmdp.policies.resolve import policy_table
 
 if TYPE_CHECKING:
     from fsmdp.exact.reachable import ReachedStates
+    from fsmdp.policies.arrays import CompiledPolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +65,28 @@ class ExactSolution(Rebuilt):
         return self.model.actions[int(self.actions[row, self._column(state, row)])]
 
     def compiled(self) -> CompiledPolicy | None:
-        """The policy as arrays; None where states are found by a look-up, not by strides."""
+        """The policy as arrays. Cost: the states that can be reached, if it is only of those."""
         if self.reached is not None:
-            return None
+            return self._hashed()
+        # What is compiled takes long to import, and a solution can be looked at without it.
+        from fsmdp.policies.arrays import BY_TABLE, policy_arrays
+        from fsmdp.policies.resolve import policy_table
+
         table = policy_table(self.model, self.actions)
         return policy_arrays(BY_TABLE, state_strides(self.model.sizes), table)
+
+    def _hashed(self) -> CompiledPolicy:
+        """A table of the states that can be reached; elsewhere, the model's first action."""
+        from fsmdp.policies.arrays import BY_TABLE, no_strides, policy_arrays
+        from fsmdp.policies.hashed import hash_actions
+        from fsmdp.policies.keys import pack_all, pack_states
+
+        assert self.reached is not None
+        packing = pack_all(self.model.sizes)
+        keys = pack_states(packing, self.reached.states(self.model))
+        hashed = hash_actions(packing, False, keys, self.actions)
+        strides = no_strides(len(self.model.variables))
+        return policy_arrays(BY_TABLE, strides, hashed=hashed)
 
     @property
     def start_value(self) -> float:

@@ -18,8 +18,9 @@ from fsmdp.model.tables import Floats
 
 DENSE_LIMIT = 2**22
 """Entries of transition matrices up to which writing them out is the quickest."""
-CHEAP_WORK = 2**34
-"""Multiplications, about twenty seconds of one core, up to which all states are solved."""
+CHEAP_WORK, CHEAP_SECONDS = 2**34, 20.0
+"""Multiplications, and about how long one core takes for them, up to which all states are solved.
+"""
 PATH_COST = 2**8
 """About how many multiplications following one combination of outcomes takes."""
 FEWER = 4
@@ -71,7 +72,10 @@ class Exact:
         states that can be reached).
         """
         check_model(model, "Exact")
-        check = _clock(self.time_limit)
+        return self.solve(model, _clock(self.time_limit))
+
+    def solve(self, model: FactoredMDP, check: Callable[[], None]) -> ExactSolution:
+        """As `plan`; `check` is called again and again, and may raise to end it."""
         if self.reachable is True:
             return _over_reachable(model, check, self.limit, self.limit)
         if self._is_tiny(model):
@@ -113,6 +117,18 @@ class Exact:
 def solve_exactly(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> ExactSolution:
     """Optimal values and actions of a model with few enough states: `Exact(limit).plan(model)`."""
     return Exact(limit).plan(check_model(model, "solve_exactly"))
+
+
+def expected_seconds(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> float | None:
+    """About how long all states take on one core; None where they do not fit."""
+    if can_enumerate(model, min(limit, DENSE_LIMIT)):
+        return 0.0
+    try:
+        plan, _ = fit(model, limit)
+    except SizeError:
+        return None
+    sweeps = ENDLESS_SWEEPS if model.horizon is None else model.horizon
+    return CHEAP_SECONDS * plan.work * sweeps / CHEAP_WORK
 
 
 def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:

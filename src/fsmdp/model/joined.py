@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
-from fsmdp.errors import ModelError, PolicyError
+from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, show_names
 from fsmdp.model.layouts import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -122,6 +122,8 @@ class Joined(Rebuilt):
         """
         if isinstance(policy, str):
             return policy
+        from fsmdp.policies.joined import JoinedPolicy
+
         return JoinedPolicy(self, policy)
 
     def _encode(self, array: Integers) -> Integers:
@@ -147,48 +149,6 @@ class Joined(Rebuilt):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} of {len(group)}" for name, group in self.groups.items())
         return f"Joined({shown or 'nothing'}; {self.model!r})"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JoinedPolicy:
-    """A policy of a joined model that acts in the original."""
-
-    joined: Joined
-    joined_policy: Any
-
-    def __post_init__(self) -> None:
-        _chooser(self.joined.model, self.joined_policy)
-
-    @property
-    def model(self) -> FactoredMDP:
-        """The model in whose states it acts."""
-        return self.joined.original
-
-    def action(self, state: Sequence[int], step: int = 1) -> str | int:
-        """The action that the joined model's policy takes in the joined state."""
-        chooses = _chooser(self.joined.model, self.joined_policy)
-        return chooses(self.joined.to(tuple(state)), step)
-
-
-def _chooser(model: FactoredMDP, policy: Any) -> Callable[[tuple[int, ...], int], str | int]:
-    if isinstance(policy, np.ndarray | list | tuple):
-        table = np.asarray(policy)
-        steps = table.size // model.n_states
-        if table.dtype.kind not in "iu" or not steps or table.size != steps * model.n_states:
-            raise PolicyError(
-                f"policy table: expected positions of actions for the {model.n_states} states of "
-                f"the joined model, by step or for all, found shape {show(table.shape)} of "
-                f"{table.dtype}; give an integer array."
-            )
-        by_step = table.reshape(steps, *model.sizes)
-        return lambda state, step: int(by_step[(min(step, steps) - 1, *state)])
-    chooses = getattr(policy, "action", policy)
-    if isinstance(policy, type) or not callable(chooses):
-        raise PolicyError(
-            f"{show(policy)} is no policy; expected a plan, an exact solution, a function "
-            "(state, step) -> action or an integer table over the joined states."
-        )
-    return chooses  # type: ignore[no-any-return]
 
 
 def _as_rows(states: Integers | Sequence[int], variables: Sequence[Variable]) -> Integers:

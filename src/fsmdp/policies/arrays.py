@@ -1,4 +1,4 @@
-"""Policies that compiled code follows: at random, a table over all states, or greedily."""
+"""Policies that compiled code follows: by chance, by tables, or greedily."""
 
 from __future__ import annotations
 
@@ -18,15 +18,24 @@ from fsmdp.policies.folded import (
     folded_action,
     nothing_folded,
 )
+from fsmdp.policies.hashed import Hashed, check_hashed, hashed_action, nothing_hashed
+from fsmdp.policies.views import Seeing, check_seeing, nothing_seen, see
 
 BY_CHANCE = 0
 BY_TABLE = 1
 GREEDILY = 2
 FOLDED = 3
 
+COMPACT = (np.uint8, np.uint16, np.uint32)
+"""Kinds of numbers in tables that are large."""
+
 
 class CompiledPolicy(NamedTuple):
-    """How to act, in arrays. A table or entries of one row serve every step."""
+    """How to act, in arrays. A table or entries of one row serve every step.
+
+    What is hashed goes first, wherever the state is found there. A policy that sees states in other
+    variables has arrays for those.
+    """
 
     kind: int
     strides: Integers  # (n_variables,) of the table's columns
@@ -34,6 +43,16 @@ class CompiledPolicy(NamedTuple):
     lookup: Lookup  # terms of Q, for a greedy policy
     entries: Floats  # (n_steps, n_entries)
     folded: Folded  # how entries are read that were folded
+    hashed: Hashed  # actions of single states
+    seeing: Seeing  # how states are seen
+
+
+class Room(NamedTuple):
+    """Arrays that `choose` writes to: made once, not at every step."""
+
+    seen: Integers
+    key: Integers
+    totals: Floats
 
 
 def policy_arrays(
@@ -43,6 +62,7 @@ def policy_arrays(
     lookup: Lookup | None = None,
     entries: Floats | None = None,
     folded: Folded | None = None,
+    hashed: Hashed | None = None,
 ) -> CompiledPolicy:
     """A policy with what its kind does not need left empty."""
     return CompiledPolicy(
@@ -52,6 +72,8 @@ def policy_arrays(
         compile_lookup([], 1) if lookup is None else lookup,
         np.zeros((1, 1)) if entries is None else entries,
         nothing_folded() if folded is None else folded,
+        nothing_hashed() if hashed is None else hashed,
+        nothing_seen(),
     )
 
 
@@ -65,10 +87,13 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
         ("entries", 2, float),
     ):
         array = getattr(policy, name)
-        if array.ndim != ndim or array.dtype != kind or array.size == 0:
+        compact = name == "table" and array.dtype in COMPACT
+        if array.ndim != ndim or not (compact or array.dtype == kind) or array.size == 0:
             raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
     check_vectors(policy.lookup)
     check_folded_vectors(policy.folded)
+    sizes = check_seeing(policy.seeing, sizes)
+    check_hashed(policy.hashed, sizes, n_actions)
     if policy.kind == BY_TABLE:
         strides, table = policy.strides, policy.table
         if strides.shape != (len(sizes),) or (strides < 0).any():
@@ -100,33 +125,63 @@ def no_strides(n_variables: int) -> Integers:
 
 
 @compiled(inline="always")
-def choose(
-    policy: CompiledPolicy, values: Integers, step: int, n_actions: int, rng: np.random.Generator
-) -> int:
-    """Action in the state held by the first slots; `step` counts from 0 here."""
-    if policy.kind == GREEDILY:
-        row = min(step, len(policy.entries) - 1)
-        return greedy_action(policy.lookup, policy.entries[row], values, n_actions)
-    if policy.kind == FOLDED:
-        row = min(step, len(policy.entries) - 1)
-        return folded_action(policy.folded, policy.entries[row], values, np.zeros(n_actions))
-    return choose_blindly(policy.kind, policy.strides, policy.table, values, step, n_actions, rng)
+def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
+    """What `choose` needs to write to."""
+    return Room(
+        np.zeros(len(policy.seeing.usual), dtype=np.int64),
+        np.zeros(policy.hashed.keys.shape[1], dtype=np.int64),
+        np.zeros(n_actions),
+    )
 
 
 @compiled(inline="always")
-def choose_blindly(
-    kind: int,
-    strides: Integers,
-    table: Integers,
+def choose(
+    policy: CompiledPolicy,
+    room: Room,
     values: Integers,
     step: int,
     n_actions: int,
     rng: np.random.Generator,
 ) -> int:
-    """Action by chance or by table: what needs no Q."""
-    if kind == BY_CHANCE:
+    """Action in the state held by the first slots; `step` counts from 0 here."""
+    seen = values
+    if len(policy.seeing.usual) > 0:
+        see(policy.seeing, values, room.seen)
+        seen = room.seen
+    if len(policy.hashed.keys) > 0:
+        found = hashed_action(policy.hashed, seen, step, room.key)
+        if found >= 0:
+            return found
+    if policy.kind == FOLDED:
+        row = min(step, len(policy.entries) - 1)
+        return folded_action(policy.folded, policy.entries[row], seen, room.totals)
+    if policy.kind == GREEDILY:
+        row = min(step, len(policy.entries) - 1)
+        return greedy_action(policy.lookup, policy.entries[row], seen, n_actions)
+    if policy.kind == BY_CHANCE:
         return min(int(rng.random() * n_actions), n_actions - 1)
     column = 0
-    for variable in range(len(strides)):
-        column += values[variable] * strides[variable]
-    return table[min(step, len(table) - 1), column]  # type: ignore[no-any-return]
+    for variable in range(len(policy.strides)):
+        column += seen[variable] * policy.strides[variable]
+    return policy.table[min(step, len(policy.table) - 1), column]  # type: ignore[no-any-return]
+
+
+@compiled()
+def choose_apart(
+    policy: CompiledPolicy,
+    room: Room,
+    values: Integers,
+    step: int,
+    n_actions: int,
+    rng: np.random.Generator,
+) -> int:
+    """As `choose`, compiled by itself: for callers that take long to compile as it is."""
+    return choose(policy, room, values, step, n_actions, rng)
+
+
+@compiled()
+def act(
+    policy: CompiledPolicy, values: Integers, step: int, n_actions: int, rng: np.random.Generator
+) -> int:
+    """One action, as the compiled simulator would choose it; `step` counts from 0."""
+    return choose_apart(policy, room_for(policy, n_actions), values, step, n_actions, rng)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.policies.advantages import best_actions
@@ -14,6 +15,9 @@ from fsmdp.policies.folding import Layout, fold, fold_layout, lookup_cost
 
 STEP_LIMIT = 2**24
 """Numbers in the folded tables of a step (128 MiB)."""
+
+WORTH_A_THREAD = 1024
+"""States below which a thread more does not pay."""
 
 
 class BestActions:
@@ -39,11 +43,18 @@ class BestActions:
         """
         values, actions = np.zeros(len(states)), np.zeros(len(states), dtype=np.int64)
         layout = self._layout_for(len(states))
-        if layout is None:
-            best_actions(self._lookup, entries, states, values, actions)
-        else:
-            tables = fold(layout, entries[None])[0]
-            folded_best_actions(layout.folded, tables, self._n_actions, states, values, actions)
+        tables = None if layout is None else fold(layout, entries[None])[0]
+        parts = split(len(states), WORTH_A_THREAD)
+
+        def run(part: int) -> None:
+            at = parts[part]
+            found = states[at], values[at], actions[at]
+            if layout is None or tables is None:
+                best_actions(self._lookup, entries, *found)
+            else:
+                folded_best_actions(layout.folded, tables, self._n_actions, *found)
+
+        in_threads(run, len(parts))
         return values, actions
 
     def _layout_for(self, n_states: int) -> Layout | None:

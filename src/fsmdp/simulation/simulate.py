@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.policies.advantages import greedy_action
-from fsmdp.policies.arrays import FOLDED, GREEDILY, CompiledPolicy, choose_blindly
-from fsmdp.policies.folded import folded_action
+from fsmdp.policies.arrays import CompiledPolicy, choose, room_for
 from fsmdp.simulation.compiled import CompiledModel, Floats
 
 
@@ -65,8 +63,7 @@ def simulate(
     """
     kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
     n_variables, n_actions = model.n_variables, model.n_actions
-    kind, strides, table = policy.kind, policy.strides, policy.table
-    totals = np.zeros(n_actions)
+    room = room_for(policy, n_actions)
     recording = len(record.actions) > 0
     for episode in range(len(returns)):
         if restart:
@@ -81,14 +78,7 @@ def simulate(
         total = 0.0
         for step in range(steps):
             now = first_step + step
-            if kind == FOLDED:
-                row = min(now, len(policy.entries) - 1)
-                action = folded_action(policy.folded, policy.entries[row], values, totals)
-            elif kind == GREEDILY:
-                row = min(now, len(policy.entries) - 1)
-                action = greedy_action(policy.lookup, policy.entries[row], values, n_actions)
-            else:
-                action = choose_blindly(kind, strides, table, values, now, n_actions, rng)
+            action = choose(policy, room, values, now, n_actions, rng)
             select(model.rewards, action, reward_tables)
             for term in range(len(reward_tables)):
                 at = locate(model.rewards, reward_tables[term], values)

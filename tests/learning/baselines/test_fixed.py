@@ -33,8 +33,9 @@ def test_random_actions_earn_what_enumeration_says(ring):
 
 def test_a_policy_earns_what_enumeration_says_in_whatever_form_it_is_given(ring):
     exact, structure = fsmdp.solve_exactly(ring), structure_of(ring)
-    plan = fsmdp.plan(ring, fsmdp.Basis.pairs(ring))
-    for policy in (exact, plan, lambda state, step: "wait", "reboot-1", "random"):
+    plan = fsmdp.plan(ring, fsmdp.Basis.pairs(ring), method="programs")
+    solved = fsmdp.plan(ring)
+    for policy in (exact, plan, solved, lambda state, step: "wait", "reboot-1", "random"):
         history = fsmdp.learn(ring, fsmdp.FixedPolicy(structure, policy), episodes=2000, seed=2)
         expected = exact.flat.initial() @ fsmdp.evaluate_exactly(ring, policy)
         assert within_chance(history, expected), policy
@@ -43,7 +44,8 @@ def test_a_policy_earns_what_enumeration_says_in_whatever_form_it_is_given(ring)
 def test_a_plan_is_followed_in_a_model_that_cannot_be_enumerated():
     large = domains.sysadmin(30, horizon=3)
     basis = fsmdp.Basis.singles(large)
-    learner = fsmdp.FixedPolicy(large.structure(basis), fsmdp.plan(large, basis))
+    plan = fsmdp.plan(large, basis, method="programs")
+    learner = fsmdp.FixedPolicy(large.structure(basis), plan)
     random = fsmdp.RandomLearner(large.structure(basis))
     assert len(fsmdp.learn(large, learner, episodes=5)) == 5
     assert len(fsmdp.learn(large, random, episodes=5)) == 5
@@ -78,14 +80,14 @@ def test_what_cannot_be_followed_is_refused(ring):
     for policy, message in (
         ("sleep", "unknown policy 'sleep'"),
         (3, "3 is no policy"),
-        (lambda state, step: "sleep", "at step 1 the policy takes 'sleep'"),
-        (lambda state, step: 9, "at step 1 the policy takes 9"),
+        (lambda state, step: "sleep", "0, 0.* at step 1: unknown action 'sleep'"),
+        (lambda state, step: 9, "0, 0.* at step 1: unknown action 9"),
     ):
         with pytest.raises(PolicyError, match=message):
             fsmdp.FixedPolicy(structure, policy)
     other = domains.sysadmin(4, horizon=5)
     with pytest.raises(PolicyError, match="is of another model: it has 4 variables, expected 3"):
-        fsmdp.FixedPolicy(structure, fsmdp.plan(other, fsmdp.Basis.singles(other)))
+        fsmdp.FixedPolicy(structure, fsmdp.plan(other, method="programs"))
     with pytest.raises(ModelError, match="expected a Structure, found FactoredMDP"):
         fsmdp.RandomLearner(ring)
     endless = domains.sysadmin(2, horizon=None, discount=0.9)

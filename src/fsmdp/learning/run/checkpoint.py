@@ -17,11 +17,9 @@ from fsmdp.learning.cells.statistics import LARGEST_FILE
 from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.history import SERIES
-from fsmdp.model.lookup import Lookup
-from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.policies.folded import Folded
+from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
-FORMAT = 4
+FORMAT = 5
 
 REMEDY = "use another file, or remove this one to start anew"
 
@@ -109,28 +107,22 @@ def under_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.
 def planned_to_arrays(planned: Planned) -> dict[str, np.ndarray]:
     """A plan that is being followed, as arrays."""
     acting = planned.acting._asdict()
-    policy = acting.pop("policy")._asdict()
-    lookup, folded = policy.pop("lookup")._asdict(), policy.pop("folded")._asdict()
+    policy = policy_to_arrays(acting.pop("policy"))
     return (
         with_prefix("acting", acting)
         | with_prefix("policy", policy)
-        | with_prefix("lookup", lookup)
-        | with_prefix("folded", folded)
         | {"lift": np.array(planned.lift), "w_norm": np.array(planned.w_norm)}
     )
 
 
 def planned_from_arrays(arrays: dict[str, np.ndarray]) -> Planned:
     """The inverse of `planned_to_arrays`; a ValueError if numbers are not what they can be."""
-    policy: dict[str, Any] = dict(under_prefix("policy", arrays))
-    policy["kind"] = one(policy, "kind", np.int64)
-    policy["lookup"] = Lookup(**under_prefix("lookup", arrays))
-    policy["folded"] = Folded(**under_prefix("folded", arrays))
+    policy = policy_from_arrays(under_prefix("policy", arrays))
     logged = under_prefix("acting", arrays)
     for name in ("values", "q", "widths"):
         if not is_claimed(logged[name]) and not np.isnan(logged[name]).all():
             raise ValueError(f"{name}: expected finite numbers, or NaN and nothing else")
-    acting = Acting(policy=CompiledPolicy(**policy), **logged)
+    acting = Acting(policy=policy, **logged)
     lift, w_norm = (one(arrays, name, np.float64) for name in ("lift", "w_norm"))
     if np.isinf([lift, w_norm]).any():
         raise ValueError("lift, w_norm: expected numbers that are not infinite")

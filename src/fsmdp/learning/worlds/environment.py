@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
@@ -15,9 +14,8 @@ from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.worlds.matching import check_actions
 from fsmdp.learning.worlds.observing import read_number, reader_of
-from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.policies.arrays import CompiledPolicy, choose
+from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.simulation.simulate import Record
 
 if TYPE_CHECKING:
@@ -125,7 +123,7 @@ class EnvironmentWorld:
         record.states[0, 0] = state = self._read(seen[0])
         total, weight = 0.0, 1.0
         for step in range(self._horizon):
-            action = choose_action(policy, state, step, self._n_actions, self._generator())
+            action = act(policy, state, step, self._n_actions, self._generator())
             observation, reward, terminated, truncated, info = self._parts(
                 self._env.step(action + self._first_action),
                 5,
@@ -194,11 +192,3 @@ class EnvironmentWorld:
                 "terms; give one finite number for each, in the structure's order."
             )
         return rewards
-
-
-@compiled()
-def choose_action(
-    policy: CompiledPolicy, state: Integers, step: int, n_actions: int, rng: np.random.Generator
-) -> int:
-    """One action, as the compiled simulator would choose it; `step` counts from 0."""
-    return choose(policy, state, step, n_actions, rng)

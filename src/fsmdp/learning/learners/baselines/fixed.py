@@ -54,7 +54,8 @@ class _Follower(CountingLearner):
     def given(self) -> list[np.ndarray]:
         """The policy, as it is followed."""
         policy = self._policy
-        arrays = [policy.strides, policy.table, policy.entries, *policy.lookup, *policy.folded]
+        parts = (part if isinstance(part, tuple) else (part,) for part in policy[1:])
+        arrays = [np.asarray(array) for part in parts for array in part]
         return [*super().given(), *arrays]
 
     def replan(self) -> Planned:
@@ -147,7 +148,7 @@ PLAN = LearnerEntry(
     "known-model plan",
     "follows the plan of the known model and learns nothing",
     _build_plan,
-    {"method": (OneOf(("auto", "stagewise", "joint", "cutting-planes")), "auto")},
+    {"method": (OneOf(("programs", "stagewise", "joint", "cutting-planes", "fitted")), "programs")},
     uses_basis=True,
 )
 

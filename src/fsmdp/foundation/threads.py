@@ -1,0 +1,27 @@
+"""Work on all cores: compiled code does not hold the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import pairwise
+
+
+def in_threads(run: Callable[[int], None], parts: int) -> None:
+    """Call run(0), ..., run(parts - 1), some at the same time; the first error is raised."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    workers = min(parts, os.cpu_count() or 1)
+    if workers <= 1:
+        for part in range(parts):
+            run(part)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, range(parts)))
+
+
+def split(count: int, least: int) -> list[slice]:
+    """Positions in parts for all cores, none of which has fewer than `least` (but the only one)."""
+    parts = max(1, min(count // max(1, least), os.cpu_count() or 1))
+    ends = [count * part // parts for part in range(parts + 1)]
+    return [slice(first, last) for first, last in pairwise(ends)]

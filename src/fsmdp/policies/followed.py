@@ -1,0 +1,47 @@
+"""A policy that is its arrays: a fixed action, chance, a table, whatever compiled code follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fsmdp.foundation.checks import as_step
+from fsmdp.model.variables import Variable, check_state
+from fsmdp.policies.arrays import CompiledPolicy, act
+from fsmdp.policies.resolve import Described, Policy, resolve
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayPolicy:
+    """Acts as its arrays say; one that acts by chance draws with a generator of its own."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    arrays: CompiledPolicy = field(repr=False)
+    _rng: np.random.Generator = field(
+        init=False, repr=False, default_factory=lambda: np.random.default_rng(0)
+    )
+
+    def action(self, state: Sequence[int], step: int = 1) -> str:
+        """The action to take."""
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        row = as_step(step, self.horizon) - 1
+        return self.actions[act(self.arrays, values, row, len(self.actions), self._rng)]
+
+    def compiled(self) -> CompiledPolicy:
+        """The policy as arrays."""
+        return self.arrays
+
+    def __repr__(self) -> str:
+        return f"ArrayPolicy({self.name})"
+
+
+def array_policy(name: str, model: Described, policy: Policy) -> ArrayPolicy:
+    """Anything that compiled code can follow, by itself."""
+    arrays = resolve(model, policy).arrays
+    assert arrays is not None, "only for policies that can be compiled"
+    return ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)

@@ -1,0 +1,51 @@
+"""Compiled policies as named arrays, for files, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fsmdp.model.lookup import Lookup
+from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.policies.folded import Folded
+from fsmdp.policies.hashed import Hashed
+from fsmdp.policies.views import Seeing
+
+PARTS: dict[str, Any] = {"lookup": Lookup, "folded": Folded, "hashed": Hashed, "seeing": Seeing}
+
+
+def policy_to_arrays(policy: CompiledPolicy) -> dict[str, np.ndarray]:
+    """All arrays by name, those of parts as part/name."""
+    found: dict[str, np.ndarray] = {}
+    for name, value in policy._asdict().items():
+        if name in PARTS:
+            found |= {f"{name}/{one}": np.asarray(a) for one, a in value._asdict().items()}
+        else:
+            found[name] = np.asarray(value)
+    return found
+
+
+def policy_from_arrays(arrays: Mapping[str, np.ndarray]) -> CompiledPolicy:
+    """The inverse of `policy_to_arrays`, unchecked: see `check_policy`. A ValueError or KeyError if
+    arrays are missing.
+    """
+    given: dict[str, Any] = {}
+    for name in CompiledPolicy._fields:
+        if name in PARTS:
+            part = PARTS[name]
+            given[name] = part(**{one: arrays[f"{name}/{one}"] for one in part._fields})
+        else:
+            given[name] = arrays[name]
+    given["kind"] = _number(given["kind"], np.int64, "kind")
+    hashed = given["hashed"]
+    by_step = bool(_number(hashed.by_step, np.bool_, "by_step"))
+    given["hashed"] = hashed._replace(by_step=by_step)
+    return CompiledPolicy(**given)
+
+
+def _number(array: np.ndarray, kind: Any, name: str) -> Any:
+    if array.shape != () or array.dtype != kind:
+        raise ValueError(f"policy: {name} must be one {np.dtype(kind)}")
+    return array.item()
