@@ -34,7 +34,7 @@ def digest(*arrays):
 
 def main():
     for name, model in models():
-        for method in ("auto", "stagewise", "joint", "cutting-planes"):
+        for method in ("programs", "stagewise", "joint", "cutting-planes"):
             if model.horizon is None and method == "stagewise":
                 continue
             basis = fsmdp.Basis.pairs(model) if method != "cutting-planes" else None

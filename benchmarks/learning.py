@@ -132,7 +132,7 @@ def regret(machines, episodes=1000, seeds=3):
         "posterior sampling": lambda i: fsmdp.PSRLFactored(
             structure, i, replan=0.5, known_rewards=known
         ),
-        "known plan": lambda _: fsmdp.FixedPolicy(structure, fsmdp.plan(model)),
+        "known plan": lambda _: fsmdp.FixedPolicy(structure, fsmdp.Programs().plan(model)),
         "exact optimum": lambda _: fsmdp.FixedPolicy(structure, fsmdp.solve_exactly(model)),
         "random": lambda _: fsmdp.RandomLearner(structure),
         "tabular posterior sampling": lambda i: fsmdp.TabularPSRL(

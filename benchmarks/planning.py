@@ -50,7 +50,7 @@ def warm_up():
     """Compile, so that no measurement pays for it."""
     for horizon in (2, None):
         model = fsmdp.domains.sysadmin(4, horizon=horizon, discount=0.9)
-        for method in ("auto", "cutting-planes"):
+        for method in ("programs", "cutting-planes"):
             fsmdp.rollout(model, fsmdp.plan(model, method=method), 2)
 
 

@@ -19,6 +19,7 @@ from fsmdp.interop.rddl.cache import recall, store
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.files import to_dict
+from fsmdp.policies.storing import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.evidence import read_evidence, write_evidence
 from tests.experiments.sweeps import ring
@@ -34,7 +35,7 @@ def learner():
 
 
 def write_plan(folder):
-    fsmdp.plan(model()).save(folder / "plan.npz")
+    fsmdp.plan(model(), method="programs").save(folder / "plan.npz")
 
 
 def read_plan(folder):
@@ -46,6 +47,12 @@ def read_plan(folder):
         plan.upper_bound,
         plan.certificate.lifts.tolist(),
     )
+
+
+def read_solved(folder):
+    plan = fsmdp.load_plan(folder / "plan.npz")
+    arrays = [plan.bound_weights, *policy_to_arrays(plan.compiled()).values()]
+    return [array.tolist() for array in arrays], plan.upper_bound, plan.incumbent, plan.log
 
 
 def learn(folder):
@@ -112,6 +119,10 @@ def read_claim(folder):
 
 KINDS = {
     "plan": (write_plan, read_plan),
+    "plan of the solver": (
+        lambda folder: fsmdp.plan(model()).save(folder / "plan.npz"),
+        read_solved,
+    ),
     "checkpoint": (learn, read_checkpoint),
     "statistics": (write_statistics, read_statistics),
     "model": (

@@ -111,7 +111,7 @@ def test_navigation_is_worth_the_same_joined():
 
 def test_singles_solve_joined_navigation_exactly():
     model = fsmdp.rddl.load("Navigation_MDP_ippc2011", 1, join=True)
-    plan = fsmdp.plan(model, fsmdp.Basis.singles(model))
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
     assert plan.upper_bound == pytest.approx(fsmdp.solve_exactly(model).start_value, abs=1e-4)
 
 

@@ -28,7 +28,9 @@ def three_values(tables, rewards=(1.0, 0.0, 1.0), scale=1.0):
     return model, fsmdp.Basis([fsmdp.Table(["x"], table) for table in tables])
 
 
-@pytest.mark.parametrize("method", ["auto", "joint", "cutting-planes", "stagewise", "ellipsoid"])
+@pytest.mark.parametrize(
+    "method", ["programs", "joint", "cutting-planes", "stagewise", "ellipsoid"]
+)
 @pytest.mark.parametrize("near", [1e-3, 1e-6])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e6])
 def test_two_functions_that_are_nearly_one_span_what_they_span(method, near, scale):
@@ -78,7 +80,7 @@ def check_optimal_is_optimal(seed, method):
         assert plan.upper_bound - best <= 2e-5 * model.horizon * sum(spans)
 
 
-@pytest.mark.parametrize("method", ["auto", "joint", "cutting-planes"])
+@pytest.mark.parametrize("method", ["programs", "joint", "cutting-planes"])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
 def test_what_is_called_optimal_is_the_programs_optimum(method, seed):
@@ -86,7 +88,7 @@ def test_what_is_called_optimal_is_the_programs_optimum(method, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["auto", "joint", "cutting-planes"])
+@pytest.mark.parametrize("method", ["programs", "joint", "cutting-planes"])
 @pytest.mark.parametrize("first", range(0, 600, 50))
 def test_what_is_called_optimal_is_the_optimum_of_many_programs(method, first):
     for seed in range(first, first + 50):

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.errors import TrivialBoundWarning
-from fsmdp.planning import auto
+from fsmdp.planning import planner
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.planning.solution import Status
+from fsmdp.solver import auto
 
-METHODS = ("auto", "stagewise", "joint", "cutting-planes", "ellipsoid")
+METHODS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
+SOLVERS = ("auto", *METHODS)
 
 
 class CountingClock(Clock):
@@ -45,14 +47,15 @@ def exact_trivial(model):
     return worth * flat.rewards.max()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 @given(looks=st.integers(0, 400), seed=st.integers(0, 50))
 @settings(max_examples=12, deadline=None)
 def test_a_plan_stopped_at_any_moment_bounds_and_is_no_worse_than_the_constant(method, looks, seed):
     model = fsmdp.domains.random_model(seed, 3, 3, 3)
     exact = fsmdp.solve_exactly(model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto, "Clock", CountingClock)
+        for module in (planner, auto):
+            patch.setattr(module, "Clock", CountingClock)
         CountingClock.looks_left = looks
         plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method=method)
     for state in exact.flat.states:
@@ -63,7 +66,7 @@ def test_a_plan_stopped_at_any_moment_bounds_and_is_no_worse_than_the_constant(m
     assert plan.action(exact.flat.states[0], 1) in model.actions
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 @pytest.mark.parametrize("horizon", [4, None])
 def test_no_time_at_all_gives_the_trivial_bound_and_says_so(method, horizon):
     if horizon is None and method == "stagewise":
@@ -111,7 +114,7 @@ def test_rewards_too_wide_to_maximise_are_bounded_term_by_term(monkeypatch):
 
 
 def test_a_plan_better_than_trivial_does_not_warn(recwarn):
-    fsmdp.plan(fsmdp.domains.sysadmin(8))
+    fsmdp.plan(fsmdp.domains.sysadmin(8), method="programs")
     assert not [one for one in recwarn if issubclass(one.category, TrivialBoundWarning)]
 
 

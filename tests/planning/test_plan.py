@@ -9,7 +9,6 @@ import pytest
 import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
 from fsmdp.foundation.arrays import read_arrays, write_arrays
-from fsmdp.planning.auto import METHODS
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.intervals import Intervals
@@ -18,6 +17,7 @@ from fsmdp.planning.options import Seconds, Tolerance
 from fsmdp.planning.problem import problem_of_model
 from fsmdp.planning.stagewise import Stagewise
 
+PROGRAMS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
 OPTIONS = {"ellipsoid": {"epsilon": 0.05}}
 
 
@@ -25,7 +25,7 @@ def small(method):
     return domains.sysadmin(3, horizon=2 if method == "ellipsoid" else 5)
 
 
-@pytest.fixture(scope="module", params=list(METHODS))
+@pytest.fixture(scope="module", params=PROGRAMS)
 def planned(request):
     model = small(request.param)
     return model, fsmdp.plan(model, method=request.param, **OPTIONS.get(request.param, {}))
@@ -100,7 +100,7 @@ def test_a_plan_of_another_version_is_refused(tmp_path):
     about = json.dumps({"format": "fsmdp-plan", "version": 99}).encode()
     write_arrays(path, {"about": np.frombuffer(about, dtype=np.uint8)})
     with pytest.raises(
-        ModelError, match="expected fsmdp-plan version 2, found 'fsmdp-plan' version 99"
+        ModelError, match="expected fsmdp-plan version 3, found 'fsmdp-plan' version 99"
     ):
         fsmdp.load_plan(path)
 
@@ -163,10 +163,10 @@ def test_missing_and_unwritable_plan_files_say_so(tmp_path):
         fsmdp.plan(small("joint"), method="joint").save(tmp_path / "no" / "plan.npz")
 
 
-def test_auto_takes_the_policy_of_the_stages_and_the_bound_of_the_joint_program():
+def test_programs_take_the_policy_of_the_stages_and_the_bound_of_the_joint_program():
     model = domains.sysadmin(8)
     basis = fsmdp.Basis.pairs(model)
-    both = fsmdp.plan(model, basis)
+    both = fsmdp.plan(model, basis, method="programs")
     stagewise = fsmdp.plan(model, basis, method="stagewise")
     joint = fsmdp.plan(model, basis, method="joint")
     assert both.upper_bound == pytest.approx(joint.upper_bound, abs=1e-7)
@@ -178,14 +178,14 @@ def test_auto_takes_the_policy_of_the_stages_and_the_bound_of_the_joint_program(
     assert both.columns > 0
 
 
-def test_auto_turns_to_cutting_planes_where_the_network_is_wide():
+def test_programs_turn_to_cutting_planes_where_the_network_is_wide():
     rng = np.random.default_rng(0)
     topology = {
         i: rng.choice([j for j in range(12) if j != i], 3, replace=False).tolist()
         for i in range(12)
     }
     model = domains.sysadmin(12, topology=topology, horizon=20)
-    plan = fsmdp.plan(model).require_optimal()
+    plan = fsmdp.plan(model, method="programs").require_optimal()
     assert plan.induced_width >= 7
     assert any("by cutting planes" in choice for choice in plan.effort.choices)
     assert plan.upper_bound >= fsmdp.rollout(model, plan, 2000).mean
@@ -196,11 +196,11 @@ def test_an_infinite_horizon_is_planned_by_every_method_that_can():
     exact = fsmdp.solve_exactly(model)
     bounds = [
         fsmdp.plan(model, method=method).require_optimal().upper_bound
-        for method in ("auto", "joint", "cutting-planes")
+        for method in ("programs", "joint", "cutting-planes")
     ]
     assert bounds == pytest.approx([bounds[0]] * 3, rel=1e-5)
     assert bounds[0] >= exact.start_value
-    plan = fsmdp.plan(model)
+    plan = fsmdp.plan(model, method="programs")
     assert plan.weights.shape == (1, 5)
     assert plan.value((1, 1, 1, 1), step=99) == plan.value((1, 1, 1, 1))
     with pytest.raises(ModelError, match="finite horizon"):
@@ -225,7 +225,11 @@ def test_a_distribution_of_states_may_weigh_the_bound():
 
 
 MISTAKES = {
-    "unknown method": ({"method": "magic"}, ModelError, "one of auto, stagewise, joint"),
+    "unknown method": (
+        {"method": "magic"},
+        ModelError,
+        "one of auto, fitted, programs, stagewise, joint",
+    ),
     "unknown option": ({"speed": 3}, ModelError, "has no option 'speed'; expected"),
     "unknown weights": ({"weights": "equal"}, ModelError, "expected 'initial', 'uniform'"),
     "weights of wrong length": (
@@ -236,7 +240,7 @@ MISTAKES = {
     "bad order": ({"elimination_order": [0, 1]}, ModelError, "elimination_order"),
     "unknown name in order": ({"elimination_order": ["x"]}, ModelError, "unknown variable 'x'"),
     "unknown solver": ({"method": "stagewise", "solver": "glpk"}, ModelError, "'simplex'"),
-    "too wide": ({"limit": 2}, WidthError, "induced width"),
+    "too wide": ({"method": "programs", "limit": 2}, WidthError, "induced width"),
     "norm too small": (
         {"method": "joint", "w_norm": 0.1},
         PlanningError,
@@ -254,16 +258,19 @@ MISTAKES = {
     "no tolerance": ({"tolerance": 0}, ModelError, "tolerance: expected more than 0"),
     "no rounds": ({"method": "cutting-planes", "max_rounds": 0}, ModelError, "max_rounds"),
     "norm of nothing": ({"method": "joint", "w_norm": float("nan")}, ModelError, "w_norm"),
+    "no basis": ({"basis": "singles"}, ModelError, "expected a Basis, found str"),
+    "elimination of no kind": ({"elimination": "fast"}, ModelError, "'shared' or 'separate'"),
     "order of no kind": ({"elimination_order": 3}, ModelError, "elimination_order"),
     "method of no kind": ({"method": []}, ModelError, "one of auto"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_refused_with_cause_and_remedy(mistake):
+@pytest.mark.parametrize("method", ["auto", "programs"])
+def test_mistake_is_refused_with_cause_and_remedy(mistake, method):
     options, error, message = MISTAKES[mistake]
     with pytest.raises(error, match=message):
-        fsmdp.plan(domains.sysadmin(4), **options)
+        fsmdp.plan(domains.sysadmin(4), **{"method": method} | options)
 
 
 def test_a_plan_that_stopped_early_is_not_optimal_but_bounds():
@@ -383,7 +390,7 @@ def test_a_mean_above_the_bound_is_no_gap():
 
 def test_the_gap_reads_as_a_sentence():
     model = domains.sysadmin(4)
-    gap = fsmdp.certified_gap(model, fsmdp.plan(model), 500)
+    gap = fsmdp.certified_gap(model, fsmdp.plan(model, method="programs"), 500)
     assert "no policy more than 9.42169; with probability at least 99 % the policy" in repr(gap)
     assert gap.gap == pytest.approx(gap.upper_bound - gap.runs.mean)
 
@@ -405,7 +412,7 @@ def test_planners_are_used_by_themselves_or_handed_to_plan():
 
 def test_a_plan_is_a_policy_and_a_bound():
     model = domains.sysadmin(4)
-    plan = fsmdp.plan(model)
+    plan = fsmdp.plan(model, method="programs")
     for state in ((1, 1, 1, 1), (0, 1, 0, 1)):
         assert plan.policy.action(state, 2) == plan.action(state, 2)
         np.testing.assert_array_equal(plan.policy.q_values(state, 2), plan.q_values(state, 2))

@@ -31,6 +31,8 @@ def three_valued():
     )
 
 
+METHODS = ("auto", "programs")  # a policy of any kind, and a greedy one
+
 MODELS = {
     "three-valued": three_valued,
     "finite": lambda: domains.sysadmin(3, horizon=3),
@@ -60,7 +62,8 @@ def use(plan, model):
     for state in product(*(range(variable.size) for variable in plan.variables)):
         for step in range(1, (plan.horizon or 2) + 1):
             plan.value(state, step)
-            plan.q_values(state, step)
+            if isinstance(plan.policy, fsmdp.Greedy):
+                plan.q_values(state, step)
             assert plan.action(state, step) in plan.actions
     fsmdp.rollout(model, plan, 5, seed=0)
     assert repr(plan)
@@ -68,10 +71,10 @@ def use(plan, model):
     assert plan.certificate.witness.action in plan.actions
 
 
-def try_all(kind, folder, every, offset):
+def try_all(kind, method, folder, every, offset):
     """Write, load and use wrong plans; print each first, so that a crash tells which it was."""
     model, path = MODELS[kind](), Path(folder) / "plan.npz"
-    fsmdp.plan(model).save(path)
+    fsmdp.plan(model, method=method).save(path)
     arrays = read_arrays(path, 2**20, "plan", "none")
     used = refused = 0
     for position, (label, wrong) in enumerate(wrong_plans(arrays, 0)):
@@ -99,33 +102,56 @@ def run_apart(code, *arguments):
 CODE = """
 import sys
 from tests.planning.test_plan_files import try_all
-try_all(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+try_all(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))
 """
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", MODELS)
-def test_wrong_plans_with_valid_digests_are_refused_or_harmless(kind, tmp_path):
-    lines = run_apart(CODE, kind, tmp_path, 5, 1)
+def test_wrong_plans_with_valid_digests_are_refused_or_harmless(kind, method, tmp_path):
+    lines = run_apart(CODE, kind, method, tmp_path, 5, 1)
     assert len(lines) > 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("offset", range(5))
-def test_all_wrong_plans_with_valid_digests_are_refused_or_harmless(kind, offset, tmp_path):
-    run_apart(CODE, kind, tmp_path, 5, offset)
+def test_all_wrong_plans_with_valid_digests_are_refused_or_harmless(kind, method, offset, tmp_path):
+    run_apart(CODE, kind, method, tmp_path, 5, offset)
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_strides_that_multiply_beyond_integers_are_refused(kind, tmp_path):
     path = tmp_path / "plan.npz"
-    fsmdp.plan(MODELS[kind]()).save(path)
+    fsmdp.plan(MODELS[kind](), method="programs").save(path)
     arrays = read_arrays(path, 2**20, "plan", "none")
     name = "lookup_input_stride"
     for value in (2**62 + 2**40, 2**63 - 1, 2**62, 2**61):
         write_arrays(path, arrays | {name: np.full_like(arrays[name], value)})
         with pytest.raises(fsmdp.ModelError, match="missing or wrong"):
             fsmdp.load_plan(path)
+
+
+CANDIDATE = {"name": "a", "mean": 1.0, "standard_error": 0.1, "episodes": 9, "seconds": 0.5}
+INCUMBENT = {
+    **{name: CANDIDATE[name] for name in ("name", "mean", "standard_error", "episodes")},
+    **{"lower_limit": 0.5, "level": 0.99, "exact": False},
+}
+LINE = {
+    **{"seconds": 0.1, "tried": "a", "incumbent": 1.0, "standard_error": 0.1, "bound": 2.0},
+    **{"gap": 0.5, "improved": "policy"},
+}
+
+
+def wrong_records(record):
+    """A record with one value of another kind, and with one too many."""
+    for name, value in record.items():
+        yield record | {name: 1.5 if isinstance(value, str | bool) else "1"}
+        yield record | {name: [value]}
+        if isinstance(value, float):
+            yield record | {name: float("nan")}
+    yield record | {"other": 1}
 
 
 HEADERS = {
@@ -150,6 +176,12 @@ HEADERS = {
     "certified_objective": ["1", None, float("nan")],
     "trivial_bound": ["1", [], float("nan")],
     "weights_certified": [1, None, "yes"],
+    "at_start": ["1", True, float("nan"), float("inf")],
+    "proof": [1, None],
+    "policy": [1, True, "at random"],
+    "incumbent": ["a policy", {}, *wrong_records(INCUMBENT)],
+    "candidates": [None, {}, [[]], *([one] for one in wrong_records(CANDIDATE))],
+    "log": [None, {}, [[]], *([one] for one in wrong_records(LINE))],
 }
 
 
@@ -157,10 +189,13 @@ def test_every_field_of_the_header_is_checked(tmp_path):
     import json
 
     path = tmp_path / "plan.npz"
-    fsmdp.plan(MODELS["finite"]()).save(path)
+    fsmdp.plan(MODELS["finite"](), method="programs").save(path)
     arrays = read_arrays(path, 2**20, "plan", "none")
     about = json.loads(arrays["about"].tobytes())
     assert set(HEADERS) == set(about) - {"format", "version"}
+    right = {"incumbent": INCUMBENT, "candidates": [CANDIDATE], "log": [LINE]}
+    write_arrays(path, arrays | {"about": pack_json(about | right)})
+    assert fsmdp.load_plan(path).incumbent.mean == 1.0
     for name, values in HEADERS.items():
         for value in values:
             write_arrays(path, arrays | {"about": pack_json(about | {name: value})})

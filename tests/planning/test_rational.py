@@ -13,7 +13,7 @@ import fsmdp
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 
-METHODS = ("auto", "stagewise", "joint", "cutting-planes", "ellipsoid")
+METHODS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
 
 
 def lottery(probability, prize, horizon=2):

@@ -56,7 +56,7 @@ def test_the_limit_moves_with_the_scale_of_the_samples():
 
 def test_a_gap_states_its_level_and_holds_it():
     model = fsmdp.domains.sysadmin(6)
-    plan = fsmdp.plan(model)
+    plan = fsmdp.plan(model, method="programs")
     solution = fsmdp.solve_exactly(model)
     exact = solution.flat.initial() @ fsmdp.evaluate_exactly(model, plan)
     gap = fsmdp.certified_gap(model, plan, episodes=2000, level=0.95)
@@ -80,14 +80,14 @@ def test_noise_without_bounds_promises_nothing():
     model = fsmdp.FactoredMDP(
         ring.variables, ring.actions, ring.conditionals, noisy, ring.horizon, ring.initial
     )
-    gap = fsmdp.certified_gap(model, fsmdp.plan(model), 5000, baselines=False)
+    gap = fsmdp.certified_gap(model, fsmdp.plan(model, method="programs"), 5000, baselines=False)
     assert gap.lower_limit is None
     assert "nothing is promised" in repr(gap)
 
 
 def test_a_policy_no_better_than_doing_nothing_is_said_to_be():
     model = fsmdp.domains.sysadmin(3)
-    plan = fsmdp.plan(model)
+    plan = fsmdp.plan(model, method="programs")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fsmdp.certified_gap(model, plan, 2000).no_better_than == ()
@@ -98,7 +98,7 @@ def test_a_policy_no_better_than_doing_nothing_is_said_to_be():
         model.variables, model.actions, model.conditionals, [], model.horizon, model.initial
     )
     with pytest.warns(PoorPolicyWarning, match=r"doing nothing 0 ± 0; acting at random"):
-        fsmdp.certified_gap(hopeless, fsmdp.plan(hopeless), 100)
+        fsmdp.certified_gap(hopeless, fsmdp.plan(hopeless, method="programs"), 100)
 
 
 def test_the_idle_action_is_known_by_name_or_by_what_it_changes():
@@ -129,4 +129,4 @@ def test_the_idle_action_is_known_by_name_or_by_what_it_changes():
 def test_a_level_that_is_no_probability_is_refused(level):
     model = fsmdp.domains.sysadmin(2)
     with pytest.raises(ModelError, match="level"):
-        fsmdp.certified_gap(model, fsmdp.plan(model), level=level)
+        fsmdp.certified_gap(model, fsmdp.plan(model, method="programs"), level=level)

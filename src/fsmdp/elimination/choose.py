@@ -118,10 +118,7 @@ def build(
     Nothing of the size of a table is made before the choice.
     Cost: a few elimination orders of the whole network.
     """
-    if method not in ("auto", "shared", "separate"):
-        raise ModelError(
-            f"method of elimination: expected 'auto', 'shared' or 'separate', found {method!r}."
-        )
+    check_method(method)
     options: list[_Option] = []
     orders: list[Order] = []
     if method != "separate":
@@ -142,6 +139,14 @@ def build(
         _refuse(network, options, orders, limit)
     best = min(fitting, key=lambda option: option.schedule.n_rows)
     return Elimination(network, best.schedule, best.method, _why(best, options, limit))
+
+
+def check_method(method: str) -> None:
+    """Refuse a way to eliminate that there is not."""
+    if method not in ("auto", "shared", "separate"):
+        raise ModelError(
+            f"method of elimination: expected 'auto', 'shared' or 'separate', found {method!r}."
+        )
 
 
 def _shared_options(

@@ -118,18 +118,23 @@ def best_order(
 
 def given_order(variables: Sequence[int], scopes: Iterable[Scope], sizes: Sequence[int]) -> Order:
     """The cost of the user's own order, which must name every variable once."""
-    if sorted(variables) != list(range(len(sizes))):
-        missing = sorted(set(range(len(sizes))) - set(variables))
-        found = f"{len(variables)} positions" + (f" without {missing[:4]}" if missing else "")
-        raise ModelError(
-            f"elimination_order: expected each position 0 to {len(sizes) - 1} exactly once, "
-            f"found {found}; list every variable once."
-        )
+    check_complete(variables, len(sizes))
     graph = _Graph(scopes, sizes)
     for variable in variables:
         if variable in graph.position:
             graph.eliminate(graph.position[variable])
     return _complete(graph.order(), len(sizes))
+
+
+def check_complete(variables: Sequence[int], n_variables: int) -> None:
+    """Refuse an order that does not name every variable exactly once."""
+    if sorted(variables) != list(range(n_variables)):
+        missing = sorted(set(range(n_variables)) - set(variables))
+        found = f"{len(variables)} positions" + (f" without {missing[:4]}" if missing else "")
+        raise ModelError(
+            f"elimination_order: expected each position 0 to {n_variables - 1} exactly once, "
+            f"found {found}; list every variable once."
+        )
 
 
 def greedy_sequence(

@@ -124,12 +124,12 @@ def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     """The plan of the known model: its certified bound, and what its policy earns."""
     import numpy as np
 
-    from fsmdp.planning.auto import plan
+    from fsmdp.planning.programs import Programs
     from fsmdp.simulation.gap import certified_gap
 
     names = ("plan_upper_bound", "plan_policy_mean", "plan_policy_standard_error", "w_norm")
     try:
-        found = plan(model, basis, time_limit=PLAN_SECONDS)
+        found = Programs(time_limit=PLAN_SECONDS).plan(model, basis)
         gap = certified_gap(model, found, PLAN_EPISODES, baselines=False)
     except FsmdpError:
         return dict.fromkeys(names)

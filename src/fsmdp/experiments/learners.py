@@ -64,7 +64,7 @@ def _solve(model: FactoredMDP, basis: Basis, how: str) -> Policy:
         from fsmdp.exact.solve import solve_exactly
 
         return solve_exactly(model)
-    from fsmdp.planning.auto import plan
+    from fsmdp.solver.plan import plan
 
     return plan(model, basis, how)
 

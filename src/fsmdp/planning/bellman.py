@@ -111,10 +111,7 @@ def bellman_network(
     )
     order = None
     if elimination_order is not None:
-        given = as_items(
-            elimination_order, "elimination_order", "a list of variables", "list each once"
-        )
-        order = find_positions(given, positions_by_name(variables), "elimination_order")
+        order = read_order(elimination_order, variables)
 
     def columns(cases: Sequence[Cases[Scope]]) -> NDArray[np.int64]:
         counts = [sum(network.table_size(scope) for scope in one) for one in cases]
@@ -135,6 +132,12 @@ def bellman_network(
         np.array([float(np.abs(table.values).max()) for table in basis]),
         len(columns(reward_scopes)),
     )
+
+
+def read_order(order: Sequence[str | int], variables: Sequence[Variable]) -> tuple[int, ...]:
+    """Positions of the variables in the order given."""
+    given = as_items(order, "elimination_order", "a list of variables", "list each once")
+    return find_positions(given, positions_by_name(variables), "elimination_order")
 
 
 def network_of_model(

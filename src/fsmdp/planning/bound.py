@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,18 +15,24 @@ from fsmdp.planning.certificate import Certificate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound:
-    """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination."""
+    """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination.
+
+    `at_start` bounds what can be earned from the initial distribution where more is known of it
+    than the weights say, by a search or by exact values (`proof`).
+    """
 
     variables: tuple[Variable, ...]
     horizon: int | None
     basis: Basis = field(repr=False)
     weights: Floats = field(repr=False)  # (horizon + 1, n_functions), last row 0; (1, ...) infinite
     certificate: Certificate
+    at_start: float = math.inf
+    proof: str = "elimination"
 
     @property
     def upper_bound(self) -> float:
         """No policy earns more than this from the initial distribution."""
-        return self.certificate.upper_bound
+        return min(self.certificate.upper_bound, self.at_start)
 
     def value(self, state: Sequence[int], step: int = 1) -> float:
         """No policy earns more than this from a state at a step on."""

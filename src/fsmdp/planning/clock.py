@@ -28,13 +28,22 @@ class Clock:
     def __init__(self, limit: float | None = None) -> None:
         self._ends = None if limit is None else time.perf_counter() + limit
         self._interrupted = threading.Event()
+        self._others: tuple[threading.Event, ...] = ()
 
     def part(self, reserve: float) -> Clock:
         """A clock that ends earlier, by the seconds that something after it will need."""
         other = Clock()
-        other._interrupted = self._interrupted
+        other._interrupted, other._others = self._interrupted, self._others
         if self._ends is not None:
             other._ends = max(time.perf_counter(), self._ends - reserve)
+        return other
+
+    def branch(self, seconds: float | None = None) -> Clock:
+        """A clock that stops when this one does, after so many seconds, or by itself."""
+        other = Clock(seconds)
+        ends = [end for end in (self._ends, other._ends) if end is not None]
+        other._ends = min(ends, default=None)
+        other._others = (*self._others, self._interrupted)
         return other
 
     def share(self, fraction: float) -> Clock:
@@ -54,7 +63,7 @@ class Clock:
     @property
     def status(self) -> Status | None:
         """Why to stop, or None as long as there is time."""
-        if self._interrupted.is_set():
+        if self._interrupted.is_set() or any(event.is_set() for event in self._others):
             return Status.INTERRUPTED
         if self._ends is not None and time.perf_counter() >= self._ends:
             return Status.TIME_LIMIT

@@ -6,12 +6,13 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.documents import Document, explain
@@ -22,13 +23,17 @@ from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
 from fsmdp.planning.bound import Bound
 from fsmdp.planning.certificate import Certificate, Witness
+from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.intervals import VIEWS
-from fsmdp.planning.plan import Effort, Ending, Plan
+from fsmdp.planning.plan import Effort, Ending, Plan, PlannedPolicy
 from fsmdp.planning.solution import Status
+from fsmdp.policies.arrays import CompiledPolicy, check_policy
+from fsmdp.policies.followed import ArrayPolicy
 from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
 FORMAT = "fsmdp-plan"
-VERSION = 2
+VERSION = 3
 LARGEST_FILE = 2**30
 EXPECTED = "expected a file that Plan.save wrote"
 
@@ -41,7 +46,7 @@ class About(Document):
     """The header of a plan: every field and its kind."""
 
     format: Literal["fsmdp-plan"]
-    version: Literal[2]
+    version: Literal[3]
     method: str
     status: Annotated[Status, Strict(False)]
     variables: Annotated[
@@ -56,7 +61,13 @@ class About(Document):
     certified_objective: float
     trivial_bound: float | None
     weights_certified: bool
-    upper_bound: float
+    upper_bound: float  # by elimination
+    at_start: float | None  # tighter, from the initial distribution only
+    proof: str
+    policy: str | None  # none: greedy
+    incumbent: Incumbent | None
+    candidates: list[Candidate]
+    log: list[Line]
     witness: Annotated[
         tuple[int, Positions, str, float], Strict(False)
     ]  # step, state, action, violation
@@ -87,7 +98,13 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "certified_objective": plan.certified_objective,
         "trivial_bound": plan.trivial_bound if math.isfinite(plan.trivial_bound) else None,
         "weights_certified": plan.weights_certified,
-        "upper_bound": plan.upper_bound,
+        "upper_bound": certificate.upper_bound,
+        "at_start": plan.bound.at_start if math.isfinite(plan.bound.at_start) else None,
+        "proof": plan.bound.proof,
+        "policy": None if isinstance(plan.policy, Greedy) else _name(plan.policy),
+        "incumbent": None if plan.incumbent is None else _finite_only(plan.incumbent),
+        "candidates": [_finite_only(candidate) for candidate in plan.candidates],
+        "log": [_finite_only(line) for line in plan.log],
         "witness": [witness.step, list(witness.state), witness.action, witness.violation],
         "induced_width": plan.induced_width,
         "rows": plan.rows,
@@ -101,13 +118,38 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "about": pack_json(about),
         "weights": plan.weights,
         "bound_weights": plan.bound_weights,
-        "q_entries": plan.q_entries,
         "functions": np.concatenate([table.values.ravel() for table in plan.basis]),
         "violations": certificate.violations,
         "lifts": certificate.lifts,
     }
-    arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
+    if isinstance(plan.policy, Greedy):
+        arrays["q_entries"] = plan.q_entries
+        arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
+    else:
+        arrays |= {f"policy/{n}": a for n, a in policy_to_arrays(_compiled(plan)).items()}
     write_arrays(path, arrays, compress=True)
+
+
+def _compiled(plan: Plan) -> CompiledPolicy:
+    found = plan.policy.compiled()
+    if found is None:
+        raise PlanningError(
+            f"the plan's policy, {plan.policy!r}, is followed by Python alone and cannot be saved; "
+            "save the plan that it is made from."
+        )
+    return found
+
+
+def _name(policy: PlannedPolicy) -> str:
+    return policy.name if isinstance(policy, ArrayPolicy) else type(policy).__name__
+
+
+def _finite_only(one: Candidate | Incumbent | Line) -> dict[str, Any]:
+    """Its fields, with None for a number that is not finite."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(one).items()
+    }
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
@@ -151,19 +193,17 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
         _finite(arrays, name, (rows, len(basis))) for name in ("weights", "bound_weights")
     )
     violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
-    q_entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
-    lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
-    sizes = [variable.size for variable in variables]
-    check_lookup(lookup, sizes, len(about.actions), q_entries.shape[1])
     return Plan(
         method=about.method,
-        policy=Greedy(variables, tuple(about.actions), about.horizon, lookup, q_entries),
+        policy=_policy(about, variables, arrays),
         bound=Bound(
             variables,
             about.horizon,
             basis,
             bound_weights,
             Certificate(violations, lifts, _witness(about, variables, n_steps), about.upper_bound),
+            math.inf if about.at_start is None else about.at_start,
+            about.proof,
         ),
         weights=weights,
         weights_certified=about.weights_certified,
@@ -180,7 +220,28 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
             about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
         ),
         view=about.view,
+        incumbent=about.incumbent,
+        candidates=tuple(about.candidates),
+        log=tuple(about.log),
     )
+
+
+def _policy(
+    about: About, variables: tuple[Variable, ...], arrays: Mapping[str, np.ndarray]
+) -> PlannedPolicy:
+    """The policy, with all that compiled code reads checked."""
+    actions, sizes = tuple(about.actions), [variable.size for variable in variables]
+    if about.policy is not None:
+        prefix = "policy/"
+        given = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        followed = policy_from_arrays(given)
+        check_policy(followed, sizes, len(actions))
+        return ArrayPolicy(about.policy, variables, actions, about.horizon, followed)
+    n_steps = about.horizon or 1
+    entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
+    lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
+    check_lookup(lookup, sizes, len(actions), entries.shape[1])
+    return Greedy(variables, actions, about.horizon, lookup, entries)
 
 
 def _finite(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> Floats:

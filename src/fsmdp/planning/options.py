@@ -31,12 +31,15 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from `least` on."""
+    """A whole number from `least` on; None where it may be left out."""
 
     least: int
+    optional: bool = False
 
     def check(self, name: str, value: object) -> None:
         """Refuse anything else."""
+        if value is None and self.optional:
+            return
         as_whole(value, name, self.least)
 
 
@@ -56,7 +59,10 @@ class OneOf:
 Seconds = Annotated[float | None, Number(least=0, optional=True)]
 Tolerance = Annotated[float, Number(above=0)]
 Size = Annotated[float | None, Number(above=0, optional=True)]
+Fraction = Annotated[float | None, Number(least=0, optional=True)]
+Rounds = Annotated[int | None, Whole(0, optional=True)]
 Count = Annotated[int, Whole(1)]
+Seed = Annotated[int, Whole(0)]
 Solver = Annotated[str, OneOf(("auto", "simplex", "interior"))]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
@@ -14,9 +16,68 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
+from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.resolve import Described
+
+if TYPE_CHECKING:
+    from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.solver.rollouts import Rollouts
+
+ROUNDING = 1e-9
+
+WORTH_SAYING = 10.0
+"""A relative gap above this says nothing, but that the bound is near 0."""
+
+
+def relative_gap(upper_bound: float, mean: float) -> float:
+    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
+    gap = max(0.0, upper_bound - mean)
+    if gap <= ROUNDING * max(1.0, abs(mean)):
+        return 0.0
+    return gap / abs(upper_bound) if upper_bound else math.inf
+
+
+def relative_limit(upper_bound: float, lower_limit: float | None) -> float | None:
+    """A policy that earns at least the limit loses at most this fraction of the best.
+
+    None where that cannot be said: no lower limit, or zero lies between it and the bound.
+    """
+    if lower_limit is None:
+        return None
+    gap = max(0.0, upper_bound - lower_limit)
+    if gap == 0.0:
+        return 0.0
+    if upper_bound == 0.0 or lower_limit < 0.0 < upper_bound:
+        return None
+    return gap / abs(upper_bound)
+
+
+def statement(upper_bound: float, lower_limit: float | None, level: float) -> str:
+    """What is established of a policy, in a sentence."""
+    limit, sure = (
+        relative_limit(upper_bound, lower_limit),
+        f"with probability at least {100 * level:.4g} %",
+    )
+    if lower_limit is None:
+        return "nothing is promised of the policy's mean"
+    if limit is None or limit > WORTH_SAYING:
+        return f"the policy earns at least {lower_limit:.6g} {sure}"
+    return f"{sure} the policy is within {100 * limit:.3g} % of the best"
+
+
+class PlannedPolicy(Described, Protocol):
+    """What a plan's policy can do, however it was found; it says what model it is for."""
+
+    def action(self, state: Sequence[int], step: int = 1) -> str:
+        """The action to take."""
+        ...
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays; None where only Python can follow it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +109,16 @@ class Ending:
 class Plan:
     """A policy, and a certified upper bound on what any policy can earn.
 
-    The two come from different places: the policy is greedy with respect to `weights`, the bound is
-    the tightest one found. `weights` bound V*, too, where there was time to certify them
-    (`weights_certified`). `status` is how the solver of the linear programs ended, and says nothing
-    about the policy.
+    The two come from different places: the policy is the best one found, the bound the tightest.
+    `weights` are those of the linear programs, and bound V*, too, where there was time to certify
+    them (`weights_certified`); the policy is greedy with respect to them, or to others, or no
+    greedy one at all. `status` is how the solver of the linear programs ended, and says nothing
+    about the policy. `incumbent` is what the policy earns, where it was judged, and `candidates`
+    what others did; `log` tells how both sides improved.
     """
 
     method: str
-    policy: Greedy
+    policy: PlannedPolicy
     bound: Bound
     weights: Floats = field(repr=False)  # as those of the bound
     weights_certified: bool
@@ -65,6 +128,26 @@ class Plan:
     induced_width: int
     effort: Effort
     view: str
+    incumbent: Incumbent | None = None
+    candidates: tuple[Candidate, ...] = field(default=(), repr=False)
+    log: tuple[Line, ...] = field(default=(), repr=False)
+
+    @property
+    def gap(self) -> float | None:
+        """(upper bound - what the policy earns) / |upper bound|; None if it was not judged."""
+        if self.incumbent is None:
+            return None
+        return relative_gap(self.upper_bound, self.incumbent.mean)
+
+    def statement(self) -> str:
+        """What is established of the policy, in a sentence."""
+        if self.incumbent is None:
+            return "the policy was not judged; see certified_gap"
+        if self.incumbent.exact:
+            missing = max(0.0, self.upper_bound - self.incumbent.mean)
+            loss = f"{missing:.1g}" if self.gap else "rounding"
+            return f"the policy is optimal up to {loss}, by {self.bound.proof}"
+        return statement(self.upper_bound, self.incumbent.lower_limit, self.incumbent.level)
 
     @property
     def status(self) -> Status:
@@ -124,12 +207,12 @@ class Plan:
     @property
     def lookup(self) -> Lookup:
         """Where the policy's terms of Q stand."""
-        return self.policy.lookup
+        return self._greedy().lookup
 
     @property
     def q_entries(self) -> Floats:
         """The policy's terms of Q, (n_steps, n_entries)."""
-        return self.policy.entries
+        return self._greedy().entries
 
     @property
     def rows(self) -> int:
@@ -161,15 +244,33 @@ class Plan:
 
     def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
         """R(s, a) + discount * backup of the policy's weights, for every action."""
-        return self.policy.q_values(state, step)
+        return self._greedy().q_values(state, step)
+
+    def _greedy(self) -> Greedy:
+        if not isinstance(self.policy, Greedy):
+            raise PlanningError(
+                f"the plan's policy, {self.policy!r}, is not greedy in a linear value function, so "
+                "there is no Q to look at; use plan.action, or method='programs'."
+            )
+        return self.policy
 
     def action(self, state: Sequence[int], step: int = 1) -> str:
-        """The greedy action; the first in the model's order where several are equal."""
+        """The policy's action; of several equal ones the first in the model's order."""
         return self.policy.action(state, step)
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays."""
         return self.policy.compiled()
+
+    def online(self, model: FactoredMDP, **options: Any) -> Rollouts:
+        """A policy that simulates before it acts: rollouts over this plan's policy.
+
+        Options: `simulations` of a decision (the same seed then gives the same actions) or
+        `milliseconds`, and `seed`; see `fsmdp.Rollouts`.
+        """
+        from fsmdp.solver.rollouts import Rollouts
+
+        return Rollouts(model, self, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that `load_plan` reads."""
@@ -205,6 +306,11 @@ class Plan:
 
     def __repr__(self) -> str:
         total = sum(self.seconds.values())
+        if self.incumbent is not None:
+            return (
+                f"Plan({self.method}: policy earns {self.incumbent}, no policy more than "
+                f"{self.upper_bound:.6g}, certified by {self.bound.proof}; {total:.2f} s)"
+            )
         return (
             f"Plan({self.method}: no policy earns more than {self.upper_bound:.6g}, certified; "
             f"{self.outcome}, induced width {self.induced_width}, {self.rows} rows, {total:.2f} s)"

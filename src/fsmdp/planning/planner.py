@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 from warnings import warn
 
 from fsmdp.elimination.order import DEFAULT_LIMIT
@@ -15,6 +15,7 @@ from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
+from fsmdp.planning.incumbent import Line
 from fsmdp.planning.intervals import OPTIMISTIC
 from fsmdp.planning.options import Seconds, check_options
 from fsmdp.planning.plan import Plan
@@ -22,6 +23,20 @@ from fsmdp.planning.problem import Problem, problem_of_model, trivial_problem
 from fsmdp.planning.solution import Status
 
 log = logging.getLogger("fsmdp")
+
+
+Tell = Callable[[Line], None]
+"""Called with each line of a log as it is written."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What a planner is asked: a model, perhaps a basis, and options of elimination."""
+
+    model: FactoredMDP
+    basis: Basis | None
+    weights: Weights
+    options: Mapping[str, Any]
 
 
 class Planner:
@@ -32,6 +47,7 @@ class Planner:
 
     __slots__ = ()
     time_limit: Seconds
+    keeps_log: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -49,49 +65,52 @@ class Planner:
         limit: int = DEFAULT_LIMIT,
         elimination_order: Sequence[str | int] | None = None,
         elimination: str = "auto",
+        tell: Tell | None = None,
     ) -> Plan:
         """A policy for the model and a certified upper bound on what any policy can earn.
 
-        The basis is `Basis.singles(model)` unless given. `weights`: which states the bound should
-        be tight at, "initial", "uniform", or a distribution for each variable. The others are
-        options of elimination.
+        The basis is the planner's choice unless given. `weights`: which states the bound should
+        be tight at, "initial", "uniform", or a distribution for each variable. `limit`,
+        `elimination_order` and `elimination` are options of elimination. `tell` is called with
+        each line of the log, if the planner keeps one.
         """
         check_model(model, "plan")
+        if tell is not None and not self.keeps_log:
+            raise ModelError(
+                "tell: only the solver keeps a log; leave it out, or use method='auto'."
+            )
         options = {
             "limit": limit,
             "elimination_order": elimination_order,
             "elimination": elimination,
         }
+        request = Request(model, basis, weights, options)
+        self.prepare(request)
         clock = Clock(self.time_limit)
         with clock.listening():
-            found = self._in_time(model, basis, weights, options, clock)
-        if found.upper_bound >= found.trivial_bound:
-            warn(
-                f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
-                "largest reward at every step; try a richer basis (Basis.pairs) or more time.",
-                TrivialBoundWarning,
-                stacklevel=3,
-            )
+            found = self.respond(request, clock, tell)
+        warn_if_trivial(found)
         return found
 
-    def _in_time(
-        self,
-        model: FactoredMDP,
-        basis: Basis | None,
-        weights: Weights,
-        options: Mapping[str, Any],
-        clock: Clock,
-    ) -> Plan:
-        """The plan, or that of the constant alone if there was no time for more."""
+    def prepare(self, request: Request) -> None:
+        """What is done before the clock starts: nothing, for most."""
+
+    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:  # noqa: ARG002
+        """The plan, or that of the constant alone if there was no time for more.
+
+        By default the problem of the model is made, with singles unless a basis is given, and
+        solved.
+        """
+        model, basis = request.model, request.basis
         alone = trivial_problem(model)
         try:
             problem = problem_of_model(
                 model,
                 Basis.singles(model) if basis is None else basis,
-                weights,
+                request.weights,
                 trivial=alone.trivial,
                 clock=clock,
-                **options,
+                **request.options,
             )
             log.info(problem.network.elimination.why)
             return self.solve(problem, clock)
@@ -100,6 +119,17 @@ class Planner:
             return replace(
                 found, ended=replace(found.ended, status=clock.status or Status.TIME_LIMIT)
             )
+
+
+def warn_if_trivial(found: Plan) -> None:
+    """Say so if a plan's bound is worth nothing, to whom called its planner."""
+    if found.upper_bound >= found.trivial_bound:
+        warn(
+            f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
+            "largest reward at every step; try a richer basis (Basis.pairs) or more time.",
+            TrivialBoundWarning,
+            stacklevel=4,
+        )
 
 
 def require_optimism(problem: Problem, method: str) -> None:

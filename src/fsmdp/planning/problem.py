@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsmdp.elimination.order import DEFAULT_LIMIT
+from fsmdp.elimination.choose import check_method
+from fsmdp.elimination.order import DEFAULT_LIMIT, check_complete
 from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_whole
-from fsmdp.model.basis import Basis
+from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
@@ -21,6 +22,7 @@ from fsmdp.planning.bellman import (
     bellman_network,
     flatten_cases,
     network_of_model,
+    read_order,
     state_means,
 )
 from fsmdp.planning.certificate import Certificate, certify
@@ -104,6 +106,27 @@ def trivial_problem(model: FactoredMDP) -> Problem:
 
 def _largest(table: Table) -> Table:
     return bound_table((), np.asarray(table.values.max()))
+
+
+def check_options_of_problem(
+    model: FactoredMDP,
+    basis: Basis | None,
+    weights: Weights,
+    *,
+    limit: int,
+    elimination_order: Sequence[str | int] | None,
+    elimination: str,
+) -> None:
+    """Refuse what no problem of the model can be made with, before anything is eliminated.
+
+    The basis is `Basis.singles(model)` unless given. Cost: the size of its tables.
+    """
+    chosen = Basis.singles(model) if basis is None else check_basis(basis)
+    state_means(weights, chosen.bind(model.variables), model)
+    as_whole(limit, "limit", 1, LARGEST_LIMIT)
+    check_method(elimination)
+    if elimination_order is not None:
+        check_complete(read_order(elimination_order, model.variables), len(model.variables))
 
 
 def problem_of_model(

@@ -26,9 +26,9 @@ from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.auto import plan
 from fsmdp.reproduction.claim import Tell
 from fsmdp.simulation.environment import make_env
+from fsmdp.solver.plan import plan
 
 
 class Optimum(Protocol):

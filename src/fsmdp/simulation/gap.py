@@ -12,11 +12,10 @@ from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
-from fsmdp.planning.plan import Plan
+from fsmdp.planning.plan import Plan, relative_gap, relative_limit, statement
+from fsmdp.policies.resolve import Policy
 from fsmdp.simulation.mean_limit import lower_limit
 from fsmdp.simulation.rollout import Progress, Runs, rollout
-
-ROUNDING = 1e-9
 
 LEVEL = 0.99
 
@@ -60,14 +59,7 @@ class Gap:
 
         None where that cannot be said: no lower limit, or zero lies between it and the bound.
         """
-        if self.lower_limit is None:
-            return None
-        gap = max(0.0, self.upper_bound - self.lower_limit)
-        if gap == 0.0:
-            return 0.0
-        if self.upper_bound == 0.0 or self.lower_limit < 0.0 < self.upper_bound:
-            return None
-        return gap / abs(self.upper_bound)
+        return relative_limit(self.upper_bound, self.lower_limit)
 
     @property
     def no_better_than(self) -> tuple[str, ...]:
@@ -80,26 +72,13 @@ class Gap:
 
     def statement(self) -> str:
         """What was established, in a sentence."""
-        limit, sure = self.relative_limit, f"with probability at least {100 * self.level:.4g} %"
-        if self.lower_limit is None:
-            return "nothing is promised of the policy's mean"
-        if limit is None:
-            return f"the policy earns at least {self.lower_limit:.6g} {sure}"
-        return f"{sure} the policy is within {100 * limit:.3g} % of the best"
+        return statement(self.upper_bound, self.lower_limit, self.level)
 
     def __repr__(self) -> str:
         return (
             f"Gap(policy earns {self.runs.mean:.6g} ± {self.runs.standard_error:.2g}, no policy "
             f"more than {self.upper_bound:.6g}; {self.statement()})"
         )
-
-
-def relative_gap(upper_bound: float, mean: float) -> float:
-    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
-    gap = max(0.0, upper_bound - mean)
-    if gap <= ROUNDING * max(1.0, abs(mean)):
-        return 0.0
-    return gap / abs(upper_bound) if upper_bound else float(np.inf)
 
 
 def certified_gap(
@@ -111,8 +90,11 @@ def certified_gap(
     *,
     level: float = LEVEL,
     baselines: bool = True,
+    policy: Policy | None = None,
 ) -> Gap:
     """Roll the plan's policy out and set its mean against the plan's certified bound.
+
+    With `policy`, another one is rolled out instead: `plan.online(model)`, or one of your own.
 
     The policy's mean has a lower limit that holds with probability `level`. With `baselines`, doing
     nothing and acting at random are rolled out as well, and a `PoorPolicyWarning` says so if the
@@ -120,14 +102,15 @@ def certified_gap(
     """
     if not 0 < as_number(level, "level", "give a probability such as 0.99") < 1:
         raise ModelError(f"level: expected a probability between 0 and 1, found {level!r}.")
-    runs = rollout(model, plan, episodes, seed, progress=progress)
+    followed = plan if policy is None else policy
+    runs = rollout(model, followed, episodes, seed, progress=progress)
     others: dict[str, Runs] = {}
     if baselines:
         others = {
             "doing nothing": rollout(model, idle_action(model), episodes, seed),
             "acting at random": rollout(model, "random", episodes, seed),
         }
-    limit = _limit_of_mean(model, runs, level)
+    limit = limit_of_mean(model, runs, level)
     gap = Gap(plan.upper_bound, runs, limit, level, others)
     if gap.no_better_than:
         warn(poor_policy_text(gap), PoorPolicyWarning, stacklevel=2)
@@ -160,7 +143,7 @@ def idle_action(model: FactoredMDP) -> str:
     return model.actions[int(changes.argmin())]
 
 
-def _limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None:
+def limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None:
     """A lower limit for the mean return of whole episodes, which are bounded without noise."""
     if any(reward.sigma > 0 for reward in model.rewards):
         return None

@@ -77,7 +77,7 @@ def rollout(
     """
     check_model(model, "rollout")
     episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
-    steps = _steps(model, steps)
+    steps = episode_steps(model, steps)
     if not isinstance(seed, np.random.Generator):
         seed = as_whole(seed, "seed", 0)
     if progress is not None and not callable(progress):
@@ -104,7 +104,8 @@ def rollout(
     return Runs(returns, steps)
 
 
-def _steps(model: FactoredMDP, steps: int | None) -> int:
+def episode_steps(model: FactoredMDP, steps: int | None = None) -> int:
+    """Steps of an episode; without end, until what is left counts for nothing."""
     if steps is not None:
         return as_whole(steps, "steps", 1, model.horizon)
     if model.horizon is not None:

@@ -15,7 +15,6 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.auto import plan as make_plan
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.bound import value_of
 from fsmdp.planning.joint import solve_joint
@@ -24,6 +23,7 @@ from fsmdp.planning.values import constant_value
 from fsmdp.reproduction.claim import Tell
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding
+from fsmdp.solver.plan import plan as make_plan
 
 REALIZABLE, OTHER = "influence", "ring"
 STAGEWISE, JOINT = "practical", "paper"

@@ -1,19 +1,11 @@
-"""`plan`: a policy and a certified bound, by the method asked for or the one best suited."""
+"""Linear programs alone: policy and bound each by the program best suited."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
-from fsmdp.foundation.registry import Registry
-from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import Weights
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.cutting_planes import CuttingPlanes
-from fsmdp.planning.ellipsoid import Ellipsoid
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.options import Seconds, Tolerance
 from fsmdp.planning.plan import Effort, Plan
@@ -25,7 +17,7 @@ from fsmdp.planning.stagewise import Stagewise
 
 
 @dataclass(frozen=True, slots=True)
-class Auto(Planner):
+class Programs(Planner):
     """Policy by the fastest suitable method, bound by the joint program or its cutting planes."""
 
     tolerance: Tolerance = 1e-6
@@ -69,67 +61,6 @@ def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | 
         return None
 
 
-METHODS: Registry[type[Planner]] = Registry("method")
-"""Planners by name; `METHODS.register(name, planner)` adds one of your own."""
-
-for _name, _planner_type in (
-    ("auto", Auto),
-    ("stagewise", Stagewise),
-    ("joint", Joint),
-    ("cutting-planes", CuttingPlanes),
-    ("ellipsoid", Ellipsoid),
-):
-    METHODS.register(_name, _planner_type)
-
-OF_ELIMINATION = ("limit", "elimination_order", "elimination")
-
-
-def plan(
-    model: FactoredMDP,
-    basis: Basis | None = None,
-    method: str | Planner = "auto",
-    weights: Weights = "initial",
-    **options: object,
-) -> Plan:
-    """A policy for the model and a certified upper bound on what any policy can earn.
-
-    `method` is a planner, such as `Stagewise(solver="simplex")`, or the name of one: "auto",
-    "stagewise", "joint", "cutting-planes" or "ellipsoid". `weights`: which states the bound should
-    be tight at, "initial", "uniform", or a distribution for each variable. The basis is
-    `Basis.singles(model)` unless given. Further options are those of the method, if it is given by
-    name (`time_limit`, `tolerance`, `w_norm`, `solver`, `epsilon`), and of elimination (`limit`,
-    `elimination_order`, `elimination`).
-    """
-    of_elimination: dict[str, Any] = {
-        name: options.pop(name) for name in OF_ELIMINATION if name in options
-    }
-    return _planner(method, options).plan(model, basis, weights, **of_elimination)
-
-
-def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
-    """The planner asked for, with its options."""
-    if isinstance(method, Planner):
-        if options:
-            raise ModelError(
-                f"plan: {method!r} has its options already, found {next(iter(options))!r} beside "
-                "it; give it to the planner."
-            )
-        return method
-    if not isinstance(method, str) or method not in METHODS:
-        raise ModelError(
-            f"method: expected a planner or one of {', '.join(METHODS)}, found {show(method)}."
-        )
-    kind = METHODS[method]
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name in options:
-        if name not in known:
-            raise ModelError(
-                f"plan: method {method!r} has no option {name!r}; expected "
-                f"{', '.join(sorted((*known, *OF_ELIMINATION)))}."
-            )
-    return kind(**options)
-
-
 def seconds_by_rows(problem: Problem) -> float:
     """What the joint program by rows takes, roughly: fill grows with the width of the network."""
     network = problem.network
@@ -161,7 +92,7 @@ def _joined(policy: Plan, bound: Plan) -> Plan:
     status = policy.status if bound.status is Status.OPTIMAL else bound.status
     return replace(
         policy,
-        method="auto",
+        method="programs",
         bound=best.bound,
         ended=replace(bound.ended, status=status),
         effort=Effort(
@@ -176,4 +107,4 @@ def _joined(policy: Plan, bound: Plan) -> Plan:
 
 def _with_choices(found: Plan, *choices: str) -> Plan:
     effort = replace(found.effort, choices=(*found.effort.choices, *choices))
-    return replace(found, method="auto", effort=effort)
+    return replace(found, method="programs", effort=effort)

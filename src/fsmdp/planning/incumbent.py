@@ -1,0 +1,57 @@
+"""What is known of a plan's policy, of the candidates that it was chosen from, and how it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy that was tried: its mean return in episodes that all candidates met.
+
+    The best of several such means flatters the one that has it: the incumbent's own is taken from
+    fresh episodes.
+    """
+
+    name: str
+    mean: float
+    standard_error: float | None  # None: of a single episode
+    episodes: int
+    seconds: float  # when it was found
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """What the plan's policy earns, in episodes that it was not chosen by, or exactly.
+
+    `lower_limit` is below the policy's mean return with probability at least `level`; None where
+    rewards are noisy without bounds, since nothing can be promised then.
+    """
+
+    name: str
+    mean: float
+    standard_error: float
+    episodes: int
+    lower_limit: float | None
+    level: float
+    exact: bool = False
+
+    def __str__(self) -> str:
+        if self.exact:
+            return f"{self.mean:.6g}, exactly"
+        return f"{self.mean:.6g} ± {self.standard_error:.2g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A moment of the solver's log: what was just tried, and what was in hand then."""
+
+    seconds: float
+    tried: str
+    incumbent: float | None
+    standard_error: float | None
+    bound: float
+    gap: float | None
+    """(bound - incumbent) / |bound|; None as long as there is no incumbent."""
+    improved: str = ""
+    """What this line improved: "policy", "bound", both, or nothing."""
