@@ -1,0 +1,78 @@
+"""Where policies are tried: a model compiled once, episodes on all cores, the same for a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsmdp.foundation.threads import in_threads
+from fsmdp.model.lookup import Integers
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats
+from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.simulation.compiled import CompiledModel, compile_model
+from fsmdp.simulation.rollout import episode_steps
+from fsmdp.simulation.simulate import Record, new_record, simulate
+
+CHUNK = 50
+"""Episodes that share a generator: small enough that time limits are noticed between them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arena:
+    """A model, compiled, and how long its episodes are."""
+
+    model: FactoredMDP
+    compiled: CompiledModel
+    steps: int
+
+    def returns(
+        self,
+        policy: CompiledPolicy,
+        episodes: int,
+        seed: int,
+        first: int = 0,
+        check: Callable[[], None] | None = None,
+    ) -> Floats:
+        """Returns of the episodes from number `first` on; the same numbers are the same episodes.
+
+        `first` and `episodes` are multiples of 50. Policies that are tried with one seed meet the
+        same random numbers as long as they do the same. `check` may raise to end it.
+        """
+        found = np.zeros(episodes)
+
+        def run(part: int) -> None:
+            if check is not None:
+                check()
+            self._run(policy, seed, first // CHUNK + part, found[part * CHUNK :][:CHUNK], 0)
+
+        in_threads(run, -(-episodes // CHUNK))
+        return found
+
+    def states(self, policy: CompiledPolicy, episodes: int, seed: int) -> Integers:
+        """States met in so many episodes: (episodes, steps, n_variables)."""
+        records: list[Record | None] = [None] * -(-episodes // CHUNK)
+
+        def run(part: int) -> None:
+            count = min(CHUNK, episodes - part * CHUNK)
+            records[part] = self._run(policy, seed, part, np.zeros(count), count)
+
+        in_threads(run, len(records))
+        return np.concatenate([record.states[:, :-1] for record in records if record is not None])
+
+    def _run(
+        self, policy: CompiledPolicy, seed: int, chunk: int, returns: Floats, recorded: int
+    ) -> Record:
+        record = new_record(self.compiled, recorded, self.steps if recorded else 0)
+        values = np.zeros(self.compiled.n_slots, dtype=np.int64)
+        rng = np.random.default_rng((seed, chunk))
+        discount = self.model.discount
+        simulate(self.compiled, policy, rng, discount, True, 0, self.steps, values, returns, record)
+        return record
+
+
+def arena_of(model: FactoredMDP) -> Arena:
+    """Compile a model. Cost: its size."""
+    return Arena(model, compile_model(model), episode_steps(model))

@@ -1,0 +1,85 @@
+"""`Fitted`: a policy by values that are fitted where policies go; of bounds the trivial one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.finish import plan_of_constant
+from fsmdp.planning.options import Count, Seconds, Seed, Tolerance
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner, Request, Tell
+from fsmdp.planning.problem import trivial_problem
+from fsmdp.planning.solution import Status
+from fsmdp.policies.resolve import resolve
+from fsmdp.simulation.gap import idle_action
+from fsmdp.solver.arena import Arena, arena_of
+from fsmdp.solver.fitting import Choices, Fitting, first_basis
+from fsmdp.solver.judge import Judge
+from fsmdp.solver.view import View
+
+IDLE_SHARE = 4
+"""Doing nothing meets few states: a fraction of the episodes suffices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted(Planner):
+    """Values by least squares on a pool of states, backwards in steps, with exact expectations.
+
+    The pool begins with `episodes` episodes at random and some of doing nothing; each round fits
+    the values, follows the greedy policy, and adds the states it met. At most `pool` states of a
+    step are kept. No elimination: networks may be as wide as they like. The best round's policy is
+    the plan's; its bound is the trivial one.
+    """
+
+    rounds: Count = 6
+    episodes: Count = 400
+    pool: Count = 20_000
+    ridge: Tolerance = 1e-3
+    seed: Seed = 0
+    time_limit: Seconds = None
+
+    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:  # noqa: ARG002
+        """The best policy of all rounds. The basis is singles and pairs unless it is given.
+
+        Weights are of no matter: the states that policies meet are weighed.
+        """
+        model = request.model
+        judge = Judge(arena_of(model), self.seed)
+        with suppress(Stopped):
+            self._rounds(model, request.basis, judge, clock)
+        found = plan_of_constant(trivial_problem(model))
+        ended = replace(found.ended, status=clock.status or Status.OPTIMAL)
+        if judge.incumbent is None:
+            return replace(found, method="fitted", ended=ended)
+        return replace(
+            found,
+            method="fitted",
+            policy=judge.incumbent.policy,
+            ended=ended,
+            candidates=judge.candidates(),
+        )
+
+    def _rounds(self, model: FactoredMDP, basis: Basis | None, judge: Judge, clock: Clock) -> None:
+        chosen = first_basis(model, pairs=True) if basis is None else basis
+        fitting = Fitting(model, chosen, Choices(self.ridge, self.pool), clock.check)
+        begin(fitting, View("", model), judge.arena, self.episodes, self.seed)
+        for number in range(self.rounds):
+            policy = fitting.fit(clock.check)
+            arrays = policy.compiled()
+            judge.consider(f"fitted, round {number + 1}", policy, arrays, 0.0, clock.check)
+            if number + 1 < self.rounds:
+                seed = self.seed + 2 + number
+                fitting.meet(judge.arena.states(arrays, self.episodes, seed))
+
+
+def begin(fitting: Fitting, view: View, arena: Arena, episodes: int, seed: int) -> None:
+    """Put the states into a view's pool that acting at random and doing nothing meet."""
+    model = arena.model
+    for policy, count in (("random", episodes), (idle_action(model), episodes // IDLE_SHARE)):
+        arrays = resolve(model, policy).arrays
+        assert arrays is not None
+        fitting.meet(view.states(arena.states(arrays, max(1, count), seed + 1)))

@@ -1,0 +1,121 @@
+"""Candidates are judged by simulation on common random numbers, the winner again on fresh ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fsmdp.model.tables import Floats
+from fsmdp.planning.clock import Clock
+from fsmdp.planning.incumbent import Candidate
+from fsmdp.planning.plan import PlannedPolicy
+from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.solver.arena import Arena
+
+SCREENING = 200
+"""Episodes after which a candidate that is behind is given up."""
+
+COMPARING = 1000
+"""Episodes on which a candidate must be ahead to become the incumbent."""
+
+HOPELESS = 2.0
+"""Standard errors of the paired difference by which a candidate may be behind after screening."""
+
+AT_A_TIME = 100
+"""Fresh episodes between looks at the clock."""
+
+FRESH = 1_000_003
+"""Added to the seed for episodes that nothing was chosen by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A candidate and what it was seen to earn."""
+
+    name: str
+    policy: PlannedPolicy = field(repr=False)
+    arrays: CompiledPolicy = field(repr=False)
+    returns: Floats = field(repr=False)
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Average return."""
+        return float(self.returns.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean."""
+        return standard_error(self.returns)
+
+
+def standard_error(returns: Floats) -> float:
+    """Standard error of a mean; infinite for a single episode, which says nothing of it."""
+    if len(returns) < 2:
+        return math.inf
+    return float(returns.std(ddof=1) / math.sqrt(len(returns)))
+
+
+class Judge:
+    """Keeps the best candidate so far. All meet the same episodes, so differences are paired."""
+
+    def __init__(self, arena: Arena, seed: int) -> None:
+        self.arena = arena
+        self.seed = seed
+        self.judged: list[Judged] = []
+        self.incumbent: Judged | None = None
+
+    def consider(
+        self,
+        name: str,
+        policy: PlannedPolicy,
+        arrays: CompiledPolicy,
+        seconds: float,
+        check: Callable[[], None] | None = None,
+    ) -> bool:
+        """Judge a candidate; True if it is the incumbent now."""
+        returns = self.arena.returns(arrays, SCREENING, self.seed, 0, check)
+        best = self.incumbent
+        if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
+            more = self.arena.returns(arrays, COMPARING - SCREENING, self.seed, SCREENING, check)
+            returns = np.concatenate([returns, more])
+        found = Judged(name, policy, arrays, returns, seconds)
+        self.judged.append(found)
+        if best is None or (len(returns) == COMPARING and found.mean > best.mean):
+            self.incumbent = found
+            return True
+        return False
+
+    def take(self, name: str, policy: PlannedPolicy, seconds: float) -> None:
+        """Make a candidate the incumbent whose value is known without episodes."""
+        arrays = policy.compiled()
+        assert arrays is not None
+        self.incumbent = Judged(name, policy, arrays, np.zeros(0), seconds)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All that were tried, in the order in which they were."""
+        return tuple(
+            Candidate(one.name, one.mean, one.standard_error, len(one.returns), one.seconds)
+            for one in self.judged
+        )
+
+    def judge_again(self, episodes: int, clock: Clock) -> Floats:
+        """Returns of the incumbent in fresh episodes, which did not help to choose it.
+
+        Fewer if time is up, but not fewer than the first hundred.
+        """
+        assert self.incumbent is not None
+        parts: list[Floats] = []
+        for first in range(0, episodes, AT_A_TIME):
+            seed = self.seed + FRESH
+            parts.append(self.arena.returns(self.incumbent.arrays, AT_A_TIME, seed, first))
+            if clock.status is not None:
+                break
+        return np.concatenate(parts)
+
+
+def _is_hopeless(differences: Floats) -> bool:
+    return float(differences.mean()) + HOPELESS * standard_error(differences) < 0.0
