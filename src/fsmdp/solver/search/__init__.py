@@ -1,0 +1,1 @@
+"""Heuristic search from the start, with a certified bound as the heuristic."""

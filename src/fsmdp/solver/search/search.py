@@ -1,0 +1,398 @@
+"""Search from the start between two bounds, the upper one certified (BRTDP)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from fsmdp.errors import PolicyError, SizeError
+from fsmdp.exact.following import flat_rules
+from fsmdp.foundation.checks import as_number, as_whole, show_count
+from fsmdp.model.basis import Basis
+from fsmdp.model.lookup import Integers, compile_lookup
+from fsmdp.model.marginals import EPSILON, UNDERFLOW
+from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.structure import sum_of_discounts
+from fsmdp.model.tables import Floats
+from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.solution import Status
+from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.followed import ArrayPolicy
+from fsmdp.policies.hashed import hash_actions
+from fsmdp.policies.hashing import Indices
+from fsmdp.policies.keys import pack
+from fsmdp.policies.resolve import Policy, resolve
+from fsmdp.simulation.compiled import compile_model
+from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.solver.search import graph as graphs
+from fsmdp.solver.search.graph import Graph, Ground, Store, number_of
+from fsmdp.solver.search.heuristic import Heuristic, local_values
+from fsmdp.solver.search.packing import pack_variables
+from fsmdp.solver.search.relevance import find_relevance
+from fsmdp.solver.search.successors import new_workspace
+from fsmdp.solver.search.trials import (
+    CLOSED,
+    GUIDED,
+    N_TALLIES,
+    choose_actions,
+    new_rows,
+    run_trials,
+    start_bounds,
+    sweep,
+)
+
+Tell = Callable[[float, float, float], None]
+"""Called with seconds since the search began, and the upper and the lower bound at the start."""
+
+GIGABYTE = 2**30
+MOST_STARTS = 10**4
+EFFORT = 2**18
+"""Entries that backups go through before the clock is looked at."""
+SWEEP_EVERY = 2
+"""Trials go through so many times the entries of a sweep before the next."""
+SAMPLES = 256
+WALK = 32
+LONGEST_TRIAL = 10**5
+SECONDS_AN_ENTRY = 4e-7
+FAR_APART = 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a search has found out about the start.
+
+    `policy` is proved to earn `lower_bound` from the start, whatever happens outside its table;
+    no policy earns more than `upper_bound`. `hopeful` is the policy of the upper bounds as long as
+    the bounds are far apart, and the same as `policy` afterwards: nothing is proved of it, and it
+    may be the better one.
+    """
+
+    upper_bound: float
+    lower_bound: float
+    solved: bool
+    status: Status | None  # why it ended before it was solved; None: no room, or trials made
+    policy: ArrayPolicy
+    hopeful: ArrayPolicy
+    trials: int
+    states: int
+    expanded: int
+    bytes: int = field(repr=False)
+
+
+def search(
+    model: FactoredMDP,
+    basis: Basis,
+    weights: Floats,
+    clock: Clock = NO_LIMIT,
+    *,
+    lower: tuple[Basis, Floats] | None = None,
+    fallback: Policy | None = None,
+    seed: int = 0,
+    trials: int | None = None,
+    tolerance: float = 1e-6,
+    memory_limit: int = GIGABYTE,
+    tell: Tell | None = None,
+) -> Found:
+    """Search from the start between a certified upper bound and a lower bound.
+
+    V_l(s) = sum_j w_lj h_j(s) with the `weights` of a plan's bound is never below V*, so it, and
+    what the largest rewards would add up to, bounds what follows a state that was not looked at
+    yet from above; what the safest action earns for certain bounds it from below. Trials walk from
+    the start, expand what they meet and back both bounds up; the bounds at the start approach one
+    another, are true at every moment, and meet after finitely many trials if the horizon is
+    finite. Solved means: they are apart by at most `tolerance`, relative to the value or to 1.
+
+    `lower` are weights of values that a policy is certified to reach (L <= R + E L), with
+    `fallback` that policy. Otherwise `fallback` acts outside the table of `hopeful` only.
+
+    Source: McMahan, Likhachev, Gordon, Bounded Real-Time Dynamic Programming, ICML 2005.
+    Cost: about as much memory as its limit if it is not solved before; a row of bounds for each
+    state that was met, and its successors for each that was expanded.
+    """
+    check_model(model, "search")
+    seed = as_whole(seed, "seed", 0)
+    trials = None if trials is None else as_whole(trials, "trials", 0)
+    memory_limit = as_whole(memory_limit, "memory_limit", 2**20)
+    tolerance = as_number(tolerance, "tolerance", "it says when bounds have met")
+    run = _Run(model, basis, weights, lower, fallback, seed, memory_limit)
+    status = run.go(clock, tolerance, trials, tell)
+    return run.result(status, tolerance, lower is not None)
+
+
+class _Run:
+    """One search: its graph, and all that its compiled parts need."""
+
+    def __init__(
+        self,
+        model: FactoredMDP,
+        basis: Basis,
+        weights: Floats,
+        lower: tuple[Basis, Floats] | None,
+        fallback: Policy | None,
+        seed: int,
+        memory_limit: int,
+    ) -> None:
+        self.model, self.rng = model, np.random.default_rng(seed)
+        finite = model.horizon is not None
+        n_steps = 1 if model.horizon is None else model.horizon + 1
+        rules = flat_rules(model)
+        relevance = find_relevance(model, *_sample_states(model, self.rng))
+        packing = pack_variables(model.sizes, relevance)
+        ceiling, floor, self.safest, scale = _trivial_bounds(model, n_steps)
+        self.scale = scale
+        below = _no_values(n_steps) if lower is None else local_values(model, *lower)
+        self.ground = Ground(
+            rules, packing, local_values(model, basis, weights), below, ceiling, floor
+        )
+        terms = len(rules.kernels.defaults) + len(rules.rewards.defaults) + 8
+        self.rows = new_rows(n_steps, model.discount, finite, 4 * EPSILON * terms * scale)
+        self.work = new_workspace(rules, packing)
+        safest = model.actions[self.safest]
+        followed = resolve(model, safest if fallback is None else fallback)
+        if followed.arrays is None:
+            raise PolicyError(
+                "search: the fallback must be a policy that compiled code can follow; give a plan, "
+                "a table, or an action's name."
+            )
+        self.turns = GUIDED if fallback is None else GUIDED + 1
+        self.guide = followed.arrays
+        self.store = Store.empty(packing.kept.shape[1], n_steps, memory_limit)
+        self.sweep_seconds = 0.0
+        self.tally = np.zeros(N_TALLIES, dtype=np.int64)
+        self.path = np.zeros(LONGEST_TRIAL if not finite else n_steps - 1, dtype=np.int32)
+        self.starts, self.chances = self._starts()
+        self.rounding = 4 * EPSILON * (len(self.chances) + len(model.sizes) + 4) * scale
+
+    def _starts(self) -> tuple[Indices, Floats]:
+        """States at which an episode may begin, as numbers, and their probabilities."""
+        distributions = self.model.initial_distributions()
+        supports = [np.flatnonzero(d).tolist() for d in distributions]
+        count = math.prod(map(len, supports))
+        if count > MOST_STARTS:
+            raise SizeError(
+                f"search: an episode may begin in {show_count(count)} states, expected at most "
+                f"{MOST_STARTS}; use fsmdp.plan, which does not list states."
+            )
+        numbers, chances = [], []
+        for state in product(*supports):
+            numbers.append(self._number(np.array(state, dtype=np.int64)))
+            chances.append(
+                math.prod(float(d[value]) for d, value in zip(distributions, state, strict=True))
+            )
+        return np.array(numbers, dtype=np.int32), np.array(chances)
+
+    def _number(self, values: Integers) -> int:
+        packing = self.ground.packing
+        key = np.zeros(packing.kept.shape[1], dtype=np.int64)
+        pack(packing, values, key)
+        number = number_of(self.ground, self.store.graph, key, values)
+        if number < 0:
+            if not self.store.grow(graphs.STATES):
+                raise SizeError(
+                    f"search: no room for the states at which an episode may begin within "
+                    f"{show_count(self.store.limit)} bytes; use a larger memory_limit=."
+                )
+            number = number_of(self.ground, self.store.graph, key, values)
+        return number
+
+    def bounds(self) -> tuple[float, float]:
+        """Upper and lower bound at the start, rounding paid for."""
+        upper, lower = start_bounds(self.store.graph, self.starts, self.chances)
+        return upper + self.rounding, lower - self.rounding
+
+    def closed(self, tolerance: float) -> bool:
+        """Whether the bounds at the start have met."""
+        upper, lower = self.bounds()
+        return upper - lower <= self._absolute(tolerance)
+
+    def _absolute(self, tolerance: float) -> float:
+        return tolerance * max(1.0, abs(self.bounds()[1])) + 4 * self.rounding
+
+    def go(
+        self, clock: Clock, tolerance: float, trials: int | None, tell: Tell | None
+    ) -> Status | None:
+        """Trials, and sweeps in between, until something ends it; what the clock said."""
+        began, since_sweep = time.perf_counter(), 0
+        left = 2**62 if trials is None else trials
+        while left > 0 and not self.closed(tolerance):
+            if not clock.has(self.policy_seconds()):
+                return clock.status or Status.TIME_LIMIT
+            before, work_before = int(self.tally[0]), int(self.tally[1])
+            ended = run_trials(
+                self.ground,
+                self.store.graph,
+                self.rows,
+                self.work,
+                self.guide,
+                self.turns,
+                self.starts,
+                self.chances,
+                self.path,
+                self.tally,
+                self.rng,
+                self._absolute(tolerance) - 2 * self.rounding,
+                left,
+                EFFORT,
+            )
+            left -= int(self.tally[0]) - before
+            since_sweep += int(self.tally[1]) - work_before
+            if ended == graphs.TOO_MANY:
+                break
+            if graphs.FULL_STATES <= ended <= graphs.FULL_ENTRIES and not self.store.grow(
+                ended - graphs.FULL_STATES
+            ):
+                break
+            if ended != CLOSED and since_sweep > SWEEP_EVERY * int(
+                self.store.graph.counts[graphs.ENTRIES]
+            ):
+                self.sweep(clock)
+                since_sweep = 0
+            if tell is not None:
+                tell(time.perf_counter() - began, *self.bounds())
+        self.sweep(clock)
+        return clock.status
+
+    def policy_seconds(self) -> float:
+        """About how long it takes to write the policies down, which has to be ready in time."""
+        return 2 * self.sweep_seconds + SECONDS_AN_ENTRY * int(
+            self.store.graph.counts[graphs.ENTRIES]
+        )
+
+    def sweep(self, clock: Clock) -> float:
+        """Back all expanded states up once, the last ones met first; the largest change."""
+        graph: Graph = self.store.graph
+        began = time.perf_counter()
+        change, end = 0.0, int(graph.counts[graphs.STATES])
+        while end > 0 and clock.status is None:
+            begin = max(0, end - 2**13)
+            change = max(change, sweep(graph, self.rows, begin, end))
+            end = begin
+        self.sweep_seconds = time.perf_counter() - began
+        return change
+
+    def result(self, status: Status | None, tolerance: float, proved: bool) -> Found:
+        """What was found, with the policies' tables."""
+        safest = resolve(self.model, self.model.actions[self.safest]).arrays
+        assert safest is not None
+        upper, lower = self.bounds()
+        solved = self.closed(tolerance)
+        graph = self.store.graph
+        expanded = int((graph.first_action[: graph.counts[graphs.STATES]] >= 0).sum())
+        known = self.ground.ceiling[0] - self.ground.floor[0]
+        far_apart = upper - lower > FAR_APART * min(known, upper - self.ground.floor[0])
+        policy = self._policy(False, self.guide if proved else safest, not proved)
+        return Found(
+            upper,
+            lower,
+            solved,
+            None if solved else status,
+            policy,
+            self._policy(True, self.guide, self.turns <= GUIDED) if far_apart else policy,
+            int(self.tally[0]),
+            int(graph.counts[graphs.STATES]),
+            expanded,
+            self.store.bytes,
+        )
+
+    def _policy(self, hopeful: bool, elsewhere: CompiledPolicy, safe: bool) -> ArrayPolicy:
+        """The actions of one of the two bounds, wherever they lead from the start."""
+        graph, model = self.store.graph, self.model
+        count = int(graph.counts[graphs.STATES])
+        # Where no more than the floor can be earned the safest action earns it, without a table.
+        floor = self.ground.floor if safe else np.full(len(self.ground.floor), -np.inf)
+        seen, following = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int32)
+        states = np.unique(self.starts)
+        states = states[graph.first_action[states] != graphs.NOT_EXPANDED]
+        seen[self.starts] = 0
+        all_states, all_steps, all_chosen, step = [states[:0]], [seen[:0]], [states[:0]], 0
+        while len(states):
+            chosen = np.zeros(len(states), dtype=np.int32)
+            stamp = 0 if model.horizon is None else step + 1
+            found = choose_actions(
+                graph,
+                self.rows,
+                states,
+                step,
+                len(model.actions),
+                hopeful,
+                floor,
+                self.scale,
+                seen,
+                stamp,
+                chosen,
+                following,
+            )
+            all_states.append(states)
+            all_steps.append(np.full(len(states), 0 if model.horizon is None else step))
+            all_chosen.append(chosen)
+            states, step = following[:found].copy(), step + 1
+            if step == model.horizon:
+                break
+        rows = np.concatenate(all_states)
+        keys = graph.keys[rows]
+        by_step = model.horizon is not None
+        if by_step:
+            keys = np.hstack([keys, np.concatenate(all_steps)[:, None]])
+        chosen = np.concatenate(all_chosen)[None, :]
+        table = hash_actions(self.ground.packing, by_step, np.ascontiguousarray(keys), chosen)
+        arrays = elsewhere._replace(hashed=table)
+        return ArrayPolicy("search", model.variables, model.actions, model.horizon, arrays)
+
+
+def _no_values(n_steps: int) -> Heuristic:
+    return Heuristic(compile_lookup([], 1), np.zeros((0, n_steps)), np.zeros(n_steps))
+
+
+def _trivial_bounds(model: FactoredMDP, n_steps: int) -> tuple[Floats, Floats, int, float]:
+    """Per step, the most and the least of what is left to earn; the safest action; a scale.
+
+    The most is that of the largest rewards; the least what the action with the largest smallest
+    reward earns when it is repeated.
+    """
+    highs, lows, size = np.zeros(len(model.actions)), np.zeros(len(model.actions)), 0.0
+    for means in model.reward_means:
+        high = np.array([table.values.max() for table in means])
+        low = np.array([table.values.min() for table in means])
+        groups = np.zeros(len(model.actions), dtype=np.int64)
+        for action, group in means.exceptions.items():
+            groups[action] = group
+        highs += high[groups]
+        lows += low[groups]
+        size += max(float(np.abs(high).max()), float(np.abs(low).max()))
+    safest = int(lows.argmax())
+    left = np.array(
+        [
+            sum_of_discounts(None if model.horizon is None else n_steps - 1 - step, model.discount)
+            for step in range(n_steps)
+        ]
+    )
+    scale = size * float(left[0]) + size + UNDERFLOW
+    rounding = 8 * (n_steps + len(model.rewards) + len(model.dynamics.mechanisms)) * EPSILON * scale
+    # A row of a kernel sums to 1 up to rounding only: with nothing left to earn there is none.
+    pay = np.where(left > 0, rounding, 0.0)
+    return highs.max() * left + pay, lows[safest] * left - pay, safest, scale
+
+
+def _sample_states(model: FactoredMDP, rng: np.random.Generator) -> tuple[Integers, Floats]:
+    """States to judge relevance by, and weights: those on walks at random, and some of any values.
+
+    The latter count for little, and stand for what walks at random never reach, such as goals.
+    """
+    uniform = np.stack([rng.integers(size, size=SAMPLES) for size in model.sizes], axis=1)
+    compiled, steps = compile_model(model), min(model.horizon or WALK, WALK)
+    episodes = -(-SAMPLES // steps)
+    record = new_record(compiled, episodes, steps)
+    values, returns = np.zeros(compiled.n_slots, dtype=np.int64), np.zeros(episodes)
+    chance = policy_arrays(BY_CHANCE, no_strides(len(model.sizes)))
+    simulate(compiled, chance, rng, 1.0, True, 0, steps, values, returns, record)
+    walked = record.states.reshape(-1, len(model.sizes))
+    # Traps are looked for at the end, where walks got caught.
+    states = np.concatenate([uniform, walked, record.states[:, -1]]).astype(np.int64)
+    weights = np.ones(len(states))
+    weights[:SAMPLES] = 0.01
+    return states, weights / weights.sum()
