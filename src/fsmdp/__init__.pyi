@@ -43,8 +43,6 @@ from .model.rewards import Reward as Reward
 from .model.structure import Structure as Structure
 from .model.tables import Table as Table
 from .model.variables import Variable as Variable
-from .planning.auto import Auto as Auto
-from .planning.auto import plan as plan
 from .planning.bound import Bound as Bound
 from .planning.certificate import Certificate as Certificate
 from .planning.cutting_planes import CuttingPlanes as CuttingPlanes
@@ -54,6 +52,7 @@ from .planning.files import save_plan as save_plan
 from .planning.joint import Joint as Joint
 from .planning.plan import Plan as Plan
 from .planning.planner import Planner as Planner
+from .planning.programs import Programs as Programs
 from .planning.solution import Status as Status
 from .planning.stagewise import Stagewise as Stagewise
 from .policies.greedy import Greedy as Greedy
@@ -64,3 +63,7 @@ from .simulation.rollout import Runs as Runs
 from .simulation.rollout import rollout as rollout
 
 __version__: str
+from .solver.auto import Auto as Auto
+from .solver.fitted import Fitted as Fitted
+from .solver.plan import plan as plan
+from .solver.rollouts import Rollouts as Rollouts

@@ -28,7 +28,7 @@ def test_a_model_too_wide_is_one_message_and_exit_code_3(monkeypatch, capsys):
         return problem_of_model(*arguments, **options | {"limit": 2})
 
     monkeypatch.setattr(planner, "problem_of_model", narrow)
-    assert run_main(monkeypatch, "plan", "sysadmin:ring:4") == 3
+    assert run_main(monkeypatch, "plan", "sysadmin:ring:4", "--method", "programs") == 3
     assert "induced width" in capsys.readouterr().err
 
 
@@ -53,7 +53,7 @@ def test_a_mistake_is_one_message_and_exit_code_2(arguments, message, monkeypatc
 def test_plan_prints_one_object_for_machines(tmp_path):
     fsmdp.save(domains.sysadmin(4), tmp_path / "ring.json")
     for text in ("sysadmin:ring:4", str(tmp_path / "ring.json")):
-        done = run("plan", text, "--json", "--episodes", "200")
+        done = run("plan", text, "--method", "programs", "--json", "--episodes", "200")
         assert done.exit_code == 0, done.output
         found = json.loads(done.output)
         assert found["status"] == "optimal"
@@ -62,9 +62,10 @@ def test_plan_prints_one_object_for_machines(tmp_path):
         assert found["policy_mean"] < found["upper_bound"]
 
 
-def test_plan_prints_a_table_and_writes_the_plan(tmp_path):
+@pytest.mark.parametrize("options", [[], ["--method", "programs"]], ids=["solver", "programs"])
+def test_plan_prints_a_table_and_writes_the_plan(tmp_path, options):
     path = tmp_path / "plan.npz"
-    done = run("plan", "sysadmin:star:4", "--basis", "pairs", "--output", str(path))
+    done = run("plan", "sysadmin:star:4", "--basis", "pairs", "--output", str(path), *options)
     assert done.exit_code == 0, done.output
     assert "certified upper bound" in done.output
     assert fsmdp.load_plan(path).status == "optimal"

@@ -56,7 +56,7 @@ def test_output_in_ascii_is_spelt_out(name):
     assert done.stderr.isascii()
     assert b"Traceback" not in done.stderr
     if name in ("plan", "simulate"):
-        assert b" +/- " in done.stdout
+        assert b" +/- " in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,11 @@ def test_a_policy_is_simulated_by_its_name(policy):
     assert f"{policy}: " in done.output
 
 
-def test_a_plan_file_is_simulated(tmp_path):
+@pytest.mark.parametrize("method", ["auto", "programs"])
+def test_a_plan_file_is_simulated(tmp_path, method):
     path = tmp_path / "plan.npz"
     model = fsmdp.domains.sysadmin(4)
-    plan = fsmdp.plan(model)
+    plan = fsmdp.plan(model, method=method)
     plan.save(path)
     facts = json.loads(run("simulate", "sysadmin:ring:4", "--policy", str(path), "--json").output)
     assert facts["mean"] == fsmdp.rollout(model, plan, 1000, seed=0).mean

@@ -11,7 +11,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, ListingCommand, Quiet
-from fsmdp.cli.screen import episodes_bar, print_json
+from fsmdp.cli.screen import episodes_bar, print_json, resumable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,23 +68,18 @@ def compare_command(
     asked = replace(asked, seeds=tuple(seed + one for one in asked.seeds))
     folder = default_folder(asked) if output is None else output
     in_all = asked.episodes * len(asked.runs)
-    try:
-        with episodes_bar(f"{len(asked.runs)} runs", in_all, quiet or as_json) as show:
+    with (
+        resumable(folder),
+        episodes_bar(f"{len(asked.runs)} runs", in_all, quiet or as_json) as show,
+    ):
 
-            def progress(seen: Sequence[Seen]) -> None:
-                ended = sum(one.episodes >= asked.episodes for one in seen)
-                show(sum(one.episodes for one in seen), f"{ended} of {len(seen)} runs done")
+        def progress(seen: Sequence[Seen]) -> None:
+            ended = sum(one.episodes >= asked.episodes for one in seen)
+            show(sum(one.episodes for one in seen), f"{ended} of {len(seen)} runs done")
 
-            results = compare(
-                asked, folder, executor, workers, address=address, text=text, progress=progress
-            )
-    except KeyboardInterrupt:
-        print(
-            f"fsmdp: interrupted; what was done is in {folder}, the same command continues from "
-            "there.",
-            file=sys.stderr,
+        results = compare(
+            asked, folder, executor, workers, address=address, text=text, progress=progress
         )
-        raise typer.Exit(130) from None
     rows = summarise(results)
     seconds = time.perf_counter() - began
     if as_json:

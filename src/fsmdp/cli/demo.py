@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import count_of_states, print_json, run_bars, working
+from fsmdp.cli.screen import count_of_states, print_json, resumable, run_bars, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +24,9 @@ LEARNERS = (
     {"learner": "plan", "label": "known-model plan"},
     {"learner": "tabular-psrl", "label": "tabular PSRL", "known_rewards": True},
 )
+
+
+PLAN_SECONDS = 8.0
 
 
 @app.command(
@@ -44,7 +46,7 @@ def demo_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run four learners on two rings of machines, and write a report with pictures."""
+    """Plan a ring of machines, run four learners on two of them, and write a report."""
     from fsmdp.experiments.report import write_report
     from fsmdp.experiments.runner import compare
 
@@ -58,27 +60,43 @@ def demo_command(
             f"time; {episodes} episodes of 10 steps, {seeds} seeds.\n"
             "A first run also compiles, which takes some seconds."
         )
-    try:
-        with run_bars([_name(asked, run) for run in asked.runs], episodes, silent) as show:
-            results = compare(
-                asked, output, workers=workers, progress=lambda seen: show(_progress(best, seen))
-            )
-    except KeyboardInterrupt:
-        print(
-            f"fsmdp: interrupted; what was done is in {output}, the same command continues from "
-            "there.",
-            file=sys.stderr,
+    planned = _plan(large, seed, silent)
+    with (
+        resumable(output),
+        run_bars([_name(asked, run) for run in asked.runs], episodes, silent) as show,
+    ):
+        results = compare(
+            asked, output, workers=workers, progress=lambda seen: show(_progress(best, seen))
         )
-        raise typer.Exit(130) from None
     with working("drawing figures", silent):
         report = write_report(output)
     rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
-        print_json({"rows": rows, "report": str(report.path), "seconds": seconds})
+        data = {"plan": planned, "rows": rows, "report": str(report.path), "seconds": seconds}
+        print_json(data)
         return
     _show(rows, seconds)
     print(report.path)
+
+
+def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
+    """The known model's plan of the large ring, with the solver's log on screen."""
+    from fsmdp.cli.plan import log_shown
+    from fsmdp.domains import sysadmin
+    from fsmdp.solver.plan import plan
+
+    model = sysadmin(machines)
+    with log_shown(model, PLAN_SECONDS, silent) as tell:
+        found = plan(model, time_limit=PLAN_SECONDS, seed=seed, tell=tell)
+    if not silent:
+        print(f"The model known, planned: {found.statement()}.\n")
+    return {
+        "upper_bound": found.upper_bound,
+        "policy_mean": None if found.incumbent is None else found.incumbent.mean,
+        "relative_gap": found.gap,
+        "statement": found.statement(),
+    }
 
 
 def _specify(machines: int, large: int, episodes: int, seeds: range) -> Specification:

@@ -60,7 +60,7 @@ def _learners() -> Iterable[str]:
 
 
 def _methods() -> Iterable[str]:
-    from fsmdp.planning.auto import METHODS
+    from fsmdp.solver.plan import METHODS
 
     return METHODS
 

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed, check_output
+from fsmdp.cli.options import AsJson, ListingCommand, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import print_json, told, working
+
+if TYPE_CHECKING:
+    from fsmdp.planning.incumbent import Line
+    from fsmdp.planning.plan import Plan
 
 INTERRUPTED = 130
 
 EPISODES_WHEN_INTERRUPTED = 100
+
+SECONDS = 60.0
+
+GROWN = "grown"
 
 
 @app.command(
     name="plan",
     cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold]\n\n"
+    "[bold]fsmdp plan rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011:1 --time-limit 120[/bold]\n\n"
     "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold]\n\n"
     "[bold]fsmdp plan pump.json --method joint --json[/bold]",
 )
 def plan_command(
     model_text: Model,
-    basis: BasisName = "singles",
+    basis: Annotated[
+        str, typer.Option(help="Basis: BASES; grown: the solver's own, which grows.")
+    ] = GROWN,
     method: Annotated[
         str,
         typer.Option(help="METHODS."),
@@ -33,39 +48,53 @@ def plan_command(
     weights: Annotated[
         str, typer.Option(help="States where the bound should be tight: initial or uniform.")
     ] = "initial",
+    gap: Annotated[
+        float | None,
+        typer.Option(help="Stop when the policy is within this fraction of the bound.", min=0),
+    ] = None,
     episodes: Annotated[
-        int, typer.Option(help="Episodes to simulate the policy for.", min=2)
+        int, typer.Option(help="Episodes to simulate the policy of other methods for.", min=2)
     ] = 1000,
     seed: Seed = 0,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which to stop with the best bound so far.")
-    ] = None,
+        float, typer.Option(help="Seconds after which to stop with the best so far.", min=0)
+    ] = SECONDS,
     output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Plan in a known model: a policy, and a certified bound on how far it is from the best.
 
-    Ctrl-C ends planning and shows the best bound so far; the exit code is then 130.
+    By default the solver tries several ways to a better policy and a tighter bound, and shows each
+    as it goes. Ctrl-C ends it and shows what is in hand; the exit code is then 130.
     """
     from fsmdp.experiments.catalog import read_basis, read_model
-    from fsmdp.planning.auto import plan
     from fsmdp.planning.solution import Status
-    from fsmdp.simulation.gap import certified_gap
+    from fsmdp.solver.plan import plan
 
     began = time.perf_counter()
     model = read_model(model_text)
     check_output(output)
-    options: dict[str, Any] = {} if time_limit is None else {"time_limit": time_limit}
-    with told() as notes, working("planning", quiet or as_json) as tell:
-        found = plan(model, read_basis(model, basis), method, weights, **options)
-        if found.status is Status.INTERRUPTED:
-            episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
-        tell("simulating the policy")
-        gap = certified_gap(model, found, episodes, seed)
+    functions = None if basis == GROWN else read_basis(model, basis)
+    options: dict[str, Any] = {"time_limit": time_limit}
+    silent = quiet or as_json
+    if method == "auto":
+        options |= {"gap": gap, "seed": seed}
+        with told() as notes, log_shown(model, time_limit, silent) as tell:
+            found = plan(model, functions, method, weights, tell=tell, **options)
+        facts = _facts_of_solver(found)
+    else:
+        with told() as notes, working("planning", silent) as say:
+            found = plan(model, functions, method, weights, **options)
+            if found.status is Status.INTERRUPTED:
+                episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
+            say("simulating the policy")
+            facts = _facts_of_simulation(model, found, episodes, seed)
     if output is not None:
         found.save(output)
     facts = {
+        "model": model_text,
+        "seed": seed,
         "status": str(found.status),
         "method": found.method,
         "variables": len(model.variables),
@@ -79,16 +108,10 @@ def plan_command(
         "objective": found.objective,
         "dual_bound": found.dual_bound,
         "upper_bound": found.upper_bound,
+        "proof": found.bound.proof,
         "trivial_bound": found.trivial_bound,
         "violation": found.certificate.violation,
-        "policy_mean": gap.runs.mean,
-        "policy_standard_error": gap.runs.standard_error,
-        "policy_lower_limit": gap.lower_limit,
-        "level": gap.level,
-        "baselines": {name: runs.mean for name, runs in gap.baselines.items()},
-        "relative_gap": gap.relative,
-        "relative_gap_limit": gap.relative_limit,
-        "statement": gap.statement(),
+        **facts,
         "outcome": found.outcome,
         "notes": notes,
         "seconds": time.perf_counter() - began,
@@ -103,6 +126,110 @@ def plan_command(
         raise typer.Exit(INTERRUPTED)
 
 
+def _facts_of_solver(found: Plan) -> dict[str, Any]:
+    from fsmdp.planning.plan import relative_limit
+
+    known = found.incumbent
+    if known is None:  # there was no time to judge anything
+        facts: dict[str, Any] = dict.fromkeys(
+            ("policy_mean", "policy_standard_error", "policy_lower_limit", "level", "relative_gap")
+        )
+        return facts | {
+            "policy": "not judged",
+            "policy_is_exact": False,
+            "relative_gap_limit": None,
+            "statement": found.statement(),
+            "candidates": [],
+            "log": [asdict(line) for line in found.log],
+        }
+    return {
+        "policy": known.name,
+        "policy_mean": known.mean,
+        "policy_standard_error": known.standard_error,
+        "policy_lower_limit": known.lower_limit,
+        "level": known.level,
+        "policy_is_exact": known.exact,
+        "relative_gap": found.gap,
+        "relative_gap_limit": relative_limit(found.upper_bound, known.lower_limit),
+        "statement": found.statement(),
+        "candidates": [asdict(candidate) for candidate in found.candidates],
+        "log": [asdict(line) for line in found.log],
+    }
+
+
+def _facts_of_simulation(model: Any, found: Plan, episodes: int, seed: int) -> dict[str, Any]:
+    from fsmdp.simulation.gap import certified_gap
+
+    gap = certified_gap(model, found, episodes, seed)
+    return {
+        "policy": found.method,
+        "policy_mean": gap.runs.mean,
+        "policy_standard_error": gap.runs.standard_error,
+        "policy_lower_limit": gap.lower_limit,
+        "level": gap.level,
+        "policy_is_exact": False,
+        "baselines": {name: runs.mean for name, runs in gap.baselines.items()},
+        "relative_gap": gap.relative,
+        "relative_gap_limit": gap.relative_limit,
+        "statement": gap.statement(),
+    }
+
+
+HEADING = f"{'seconds':>8}  {'policy':>20}  {'bound':>11}  {'gap':>7}  tried"
+
+
+@contextmanager
+def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[[Line], None]]:
+    """The solver's log, line by line on the error stream: what improved, and what is tried now."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from fsmdp.solver.warm import is_compiled
+
+    if silent:
+        yield lambda _: None
+        return
+    console = Console(stderr=True, emoji=False, highlight=False)
+    if not is_compiled():
+        console.print("compiling, once after installation", markup=False)
+    console.print(f"{model}, at most {time_limit:g} s", markup=False)
+    console.print(HEADING, markup=False, style="bold")
+    if not console.is_terminal:
+        yield lambda line: console.print(row_of(line), markup=False, soft_wrap=True)
+        return
+    with console.status("starting") as status:
+
+        def tell(line: Line) -> None:
+            if line.improved:
+                console.print(row_of(line), markup=False, soft_wrap=True)
+            status.update(escape(f"{line.seconds:.0f} s, last tried: {line.tried}"))
+
+        yield tell
+
+
+def row_of(line: Line) -> str:
+    """A line of the log as text."""
+    policy = ""
+    if line.incumbent is not None:
+        policy = f"{line.incumbent:.6g}"
+        if line.standard_error:
+            policy += f" ± {line.standard_error:.2g}"
+    marks = ("P" if "policy" in line.improved else " ") + ("B" if "bound" in line.improved else " ")
+    return (
+        f"{line.seconds:8.1f}  {policy:>20}  {line.bound:>11.6g}  {percent(line.gap):>7}  "
+        f"{marks} {line.tried}"
+    )
+
+
+def percent(gap: float | None) -> str:
+    """A relative gap as people read it; nothing where it says nothing."""
+    from fsmdp.planning.plan import WORTH_SAYING
+
+    if gap is None or not math.isfinite(gap) or gap > WORTH_SAYING:
+        return "-"
+    return f"{100 * gap:.1f} %" if gap < 1 else f"{100 * gap:.0f} %"
+
+
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     from rich.console import Console
     from rich.markup import escape
@@ -111,10 +238,13 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
-    error = facts["policy_standard_error"]
+    earns = "not judged" if facts["policy_mean"] is None else f"{facts['policy_mean']:.6g}"
+    if facts["policy_mean"] is not None and not facts["policy_is_exact"]:
+        earns += f" ± {facts['policy_standard_error']:.2g} (standard error)"
     for name, text in (
-        ("certified upper bound", f"{facts['upper_bound']:.6g}"),
-        ("policy earns", f"{facts['policy_mean']:.6g} ± {error:.2g} (standard error)"),
+        ("certified upper bound", f"{facts['upper_bound']:.6g}, by {facts['proof']}"),
+        ("policy", facts["policy"]),
+        ("policy earns", earns),
         ("gap", facts["statement"]),
         ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
         ("method", f"{facts['method']}; {facts['outcome']}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, ListingCommand, Quiet, Seed
-from fsmdp.cli.screen import print_json, working
+from fsmdp.cli.screen import print_json, resumable, working
 
 
 @app.command(
@@ -39,26 +38,21 @@ def reproduce_command(
     from fsmdp.reproduction.reproduce import reproduce
 
     began = time.perf_counter()
-    try:
-        with working("reproducing", quiet or as_json) as tell:
-            done = reproduce(
-                output,
-                form=Form.FULL if full else Form.SMALL,
-                only=tuple(only or ()),
-                seed=seed,
-                again=again,
-                progress=lambda number, in_all, text: tell(
-                    f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
-                    f"{time.perf_counter() - began:.0f} s so far"
-                ),
-            )
-    except KeyboardInterrupt:
-        print(
-            f"fsmdp: interrupted; finished claims are in {output}, the same command continues with "
-            "the next.",
-            file=sys.stderr,
+    with (
+        resumable(output, "finished claims are", "with the next"),
+        working("reproducing", quiet or as_json) as tell,
+    ):
+        done = reproduce(
+            output,
+            form=Form.FULL if full else Form.SMALL,
+            only=tuple(only or ()),
+            seed=seed,
+            again=again,
+            progress=lambda number, in_all, text: tell(
+                f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
+                f"{time.perf_counter() - began:.0f} s so far"
+            ),
         )
-        raise typer.Exit(130) from None
     if as_json:
         facts = {
             "page": str(done.page),

@@ -68,6 +68,21 @@ def told() -> Iterator[list[str]]:
 
 
 @contextmanager
+def resumable(
+    folder: object, what: str = "what was done is", rest: str = "from there"
+) -> Iterator[None]:
+    """Ctrl-C ends a command that keeps what it did; it says so, and its exit code is 130."""
+    import typer
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        text = f"fsmdp: interrupted; {what} in {folder}, the same command continues {rest}."
+        print(text, file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
 def episodes_bar(text: str, in_all: int, silent: bool) -> Iterator[Callable[[int, str], None]]:
     """A bar on the error stream: episodes done, time left, and a note of the caller's."""
     from rich.console import Console

@@ -17,7 +17,8 @@ from fsmdp.cli.screen import episodes_bar, print_json, working
     cls=ListingCommand,
     epilog="Examples:\n\n[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8[/bold]\n\n"
     "[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8 --policy wait --episodes 100000[/bold]\n\n"
-    "[bold]fsmdp simulate pump.json --policy plan.npz --json[/bold]",
+    "[bold]fsmdp simulate pump.json --policy plan.npz --json[/bold]\n\n"
+    "[bold]fsmdp simulate pump.json --policy plan.npz --online 20 --episodes 50[/bold]",
 )
 def simulate_command(
     model_text: Model,
@@ -30,6 +31,12 @@ def simulate_command(
     ] = "random",
     basis: BasisName = "singles",
     episodes: Annotated[int, typer.Option(help="Episodes to simulate.", min=2)] = 1000,
+    online: Annotated[
+        float | None,
+        typer.Option(
+            help="Milliseconds of rollouts over the policy before each decision.", min=0.1
+        ),
+    ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -43,13 +50,19 @@ def simulate_command(
     with working("preparing the policy", silent):
         model = read_model(model_text)
         chosen = _read_policy(model, policy, basis)
-        rollout(model, chosen, 2, seed)  # compiles what is timed below
+        if online is not None:
+            from fsmdp.solver.rollouts import Rollouts
+
+            chosen = Rollouts(model, chosen, milliseconds=online, seed=seed)
+        else:
+            rollout(model, chosen, 2, seed)  # compiles what is timed below
     prepared = time.perf_counter()
     with episodes_bar("simulating", episodes, silent) as tell:
         runs = rollout(model, chosen, episodes, seed, progress=lambda done, _: tell(done, ""))
     seconds = time.perf_counter() - prepared
     facts: dict[str, Any] = {
         "policy": policy,
+        "online_milliseconds": online,
         "episodes": episodes,
         "steps": runs.steps,
         "mean": runs.mean,
@@ -64,8 +77,9 @@ def simulate_command(
         return
     from rich.console import Console
 
+    how = policy if online is None else f"{policy}, with {online:g} ms of rollouts a decision"
     Console(emoji=False).print(
-        f"{model}\n{policy}: {runs.mean:.6g} ± {runs.standard_error:.2g} (standard error) over "
+        f"{model}\n{how}: {runs.mean:.6g} ± {runs.standard_error:.2g} (standard error) over "
         f"{episodes:,} episodes of {runs.steps} steps (from {facts['lowest']:.6g} to "
         f"{facts['highest']:.6g}), "
         f"{facts['steps_per_second']:,.0f} steps/s",
@@ -81,8 +95,8 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
     from fsmdp.exact.solve import solve_exactly
     from fsmdp.experiments.catalog import read_basis
     from fsmdp.foundation.checks import show, show_names
-    from fsmdp.planning.auto import plan
     from fsmdp.planning.files import load_plan
+    from fsmdp.solver.plan import plan
 
     if text in model.actions:
         return text

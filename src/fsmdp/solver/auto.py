@@ -1,0 +1,44 @@
+"""`Auto`: the best policy that can be found in the time, and how far from the best it can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fsmdp.planning.clock import Clock
+from fsmdp.planning.options import Fraction, Rounds, Seconds, Seed, Tolerance
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner, Request, Tell
+from fsmdp.planning.problem import check_options_of_problem
+from fsmdp.solver.loop import Loop, Wishes
+from fsmdp.solver.warm import compile_ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Auto(Planner):
+    """Several engines for a policy, linear programs for the bound, and a gap that closes.
+
+    Stops at a relative `gap`, at the time limit, after `rounds` rounds in which bases grow, or when
+    nothing is left to try. With a basis given, policies and bounds stay within it. Without `exact`
+    no model is solved by its states, however few. The same seed gives the same plan unless time
+    decides.
+    """
+
+    keeps_log: ClassVar[bool] = True
+    gap: Fraction = None
+    time_limit: Seconds = None
+    rounds: Rounds = None
+    seed: Seed = 0
+    tolerance: Tolerance = 1e-6
+    exact: bool = True
+
+    def prepare(self, request: Request) -> None:
+        """Refuse mistakes of the caller, and compile what was not yet."""
+        # A program that is refused is only noted in the log: a mistake is found here.
+        check_options_of_problem(request.model, request.basis, request.weights, **request.options)
+        compile_ahead()
+
+    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:
+        """The best policy and bound that were found."""
+        wishes = Wishes(self.gap, self.rounds, self.seed, self.tolerance, self.exact)
+        return Loop(request, clock, wishes, tell).run()

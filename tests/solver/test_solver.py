@@ -1,0 +1,185 @@
+"""The solver: bounds above V*, policies no better than it, and a log that only improves."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fsmdp
+from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
+from fsmdp.planning.clock import Clock
+from fsmdp.planning.planner import Request
+from fsmdp.simulation.gap import idle_action
+from fsmdp.solver.loop import Loop, Wishes
+
+FEW = settings(max_examples=12, deadline=None)
+
+
+def start_value(model, policy):
+    flat = solve_exactly(model).flat
+    return float(flat.initial() @ evaluate_exactly(model, policy))
+
+
+def assert_sound(model, plan):
+    """What is said of bound and policy holds, by enumeration."""
+    best = solve_exactly(model).start_value
+    scale = 1e-7 * max(1.0, abs(best))
+    assert plan.upper_bound >= best - 1e-12 * max(1.0, abs(best))
+    assert plan.upper_bound <= plan.trivial_bound + scale
+    known = plan.incumbent
+    earned = start_value(model, plan)
+    assert earned <= best + scale
+    if known.exact:
+        assert known.mean == pytest.approx(earned, abs=scale)
+        assert plan.gap == pytest.approx(0, abs=1e-6)
+    else:
+        assert abs(known.mean - earned) <= 6 * known.standard_error + scale
+    bounds = [line.bound for line in plan.log]
+    assert bounds == sorted(bounds, reverse=True)
+    for state in solve_exactly(model).flat.states[::5]:
+        exact = solve_exactly(model).value(tuple(state.tolist()))
+        assert plan.value(tuple(state.tolist())) >= exact - 1e-9 * max(1.0, abs(exact))
+
+
+@FEW
+@given(st.integers(0, 10**6), st.booleans())
+def test_what_is_said_of_random_models_holds(seed, exact):
+    model = domains.random_model(seed, variables=3)
+    plan = Auto(rounds=1, exact=exact).plan(model)
+    assert_sound(model, plan)
+
+
+@FEW
+@given(st.integers(0, 10**6))
+def test_what_is_said_of_discounted_models_holds(seed):
+    model = domains.random_model(seed, variables=3, horizon=None, discount=0.8)
+    plan = Auto(rounds=1, exact=False).plan(model)
+    best = solve_exactly(model).start_value
+    assert plan.upper_bound >= best - 1e-9 * max(1.0, abs(best))
+    assert start_value(model, plan) <= best + 1e-7 * max(1.0, abs(best))
+
+
+def test_the_policy_is_never_clearly_below_doing_nothing_or_chance():
+    for seed in range(6):
+        model = domains.random_model(seed, variables=4, horizon=6)
+        plan = Auto(rounds=1, exact=False, seed=seed).plan(model)
+        earned = start_value(model, plan)
+        for other in (idle_action(model), "random"):
+            value = start_value(model, other)
+            # Candidates are judged on a thousand episodes.
+            error = fsmdp.rollout(model, plan, 1000).standard_error
+            assert earned >= value - 4 * error
+
+
+def test_the_same_seed_gives_the_same_plan():
+    model = domains.sysadmin(9, horizon=12)
+    one, other = (Auto(rounds=2, exact=False, seed=4).plan(model) for _ in range(2))
+    assert one.incumbent == other.incumbent
+    assert sorted((c.name, c.mean) for c in one.candidates) == sorted(
+        (c.name, c.mean) for c in other.candidates
+    )
+    assert one.upper_bound == other.upper_bound
+
+
+def test_with_a_basis_the_solver_stays_within_it():
+    model = domains.sysadmin(6)
+    basis = Basis.singles(model)
+    plan = fsmdp.plan(model, basis)
+    program = fsmdp.plan(model, basis, method="programs")
+    assert plan.upper_bound == program.upper_bound
+    assert not any("exact" in candidate.name for candidate in plan.candidates)
+    assert {c.name.split(",")[0] for c in plan.candidates} == {
+        "doing nothing",
+        "at random",
+        "fit of given functions",
+        "policy of program of given functions",
+    }
+
+
+def test_exclusive_variables_are_joined_and_the_policy_acts_in_the_original():
+    grid = domains.gridworld(2, 3, horizon=5)
+    assert_sound(grid, Auto(rounds=1, exact=False).plan(grid))
+
+
+def test_a_gap_that_was_asked_for_ends_it():
+    model = domains.sysadmin(8)
+    plan = Auto(gap=0.9, exact=False).plan(model)
+    assert plan.gap <= 0.9
+    assert len(plan.candidates) <= 3
+
+
+def test_the_log_is_told_as_it_is_written():
+    lines = []
+    plan = fsmdp.plan(domains.sysadmin(5), tell=lines.append)
+    assert tuple(lines) == plan.log
+    assert [line.seconds for line in lines] == sorted(line.seconds for line in lines)
+    with pytest.raises(ModelError, match="only the solver keeps a log"):
+        fsmdp.plan(domains.sysadmin(3), method="joint", tell=print)
+
+
+@pytest.mark.parametrize("limit", [0, 0.01, 0.3])
+def test_short_limits_hand_out_what_is_there(limit):
+    model = domains.sysadmin(14, horizon=20)
+    plan = fsmdp.plan(model, time_limit=limit)
+    assert plan.status == "time-limit"
+    assert plan.upper_bound <= plan.trivial_bound
+    assert plan.action((0,) * 14) in model.actions
+
+
+def test_an_interrupt_hands_out_what_is_there():
+    model = domains.sysadmin(12, horizon=20)
+    clock, told = Clock(), threading.Event()
+
+    def tell(line):
+        if "fit" in line.tried:
+            told.set()
+            clock.interrupt()
+
+    plan = Loop(Request(model, None, "initial", {}), clock, Wishes(exact=False), tell).run()
+    assert told.is_set()
+    assert plan.status == "interrupted"
+    assert plan.incumbent is not None
+    assert plan.action((0,) * 12) in model.actions
+
+
+def test_plans_of_every_kind_of_policy_are_files(tmp_path):
+    chance = np.random.default_rng(0)
+    for number, (model, options) in enumerate(
+        (
+            (domains.sysadmin(4), {}),  # a table
+            (domains.gridworld(), {}),  # joined, perhaps by states that can be reached
+            (domains.sysadmin(6), {"exact": False, "rounds": 0}),  # fitted
+            (domains.sysadmin(8), {"time_limit": 0}),
+        )
+    ):
+        plan = fsmdp.plan(model, **options)
+        path = tmp_path / f"{number}.npz"
+        plan.save(path)
+        again = fsmdp.load_plan(path)
+        assert (again.incumbent, again.candidates) == (plan.incumbent, plan.candidates)
+        assert again.log == plan.log
+        assert again.upper_bound == plan.upper_bound
+        assert again.bound.proof == plan.bound.proof
+        runs = [fsmdp.rollout(model, one, 50, seed=1).returns for one in (plan, again)]
+        np.testing.assert_array_equal(*runs)
+        state = tuple(int(chance.integers(variable.size)) for variable in model.variables)
+        if fsmdp.join(model).allows(state):
+            assert plan.action(state) == again.action(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gap": -1}, "gap: expected at least 0"),
+        ({"gap": "wide"}, "gap"),
+        ({"rounds": 1.5}, "rounds"),
+        ({"seed": -1}, "seed"),
+        ({"time_limit": -2}, "time_limit"),
+        ({"nonsense": 1}, "has no option 'nonsense'"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ModelError, match=message):
+        fsmdp.plan(domains.sysadmin(3), **options)
