@@ -1,0 +1,121 @@
+"""`fsmdp ippc`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsmdp.cli.app import app
+from fsmdp.cli.options import AsJson, ListingCommand, Quiet, Seed
+from fsmdp.cli.screen import print_json, resumable
+
+if TYPE_CHECKING:
+    from fsmdp.experiments.ippc.published import Problem
+    from fsmdp.experiments.ippc.run import Result
+
+
+@app.command(
+    name="ippc",
+    cls=ListingCommand,
+    epilog="Examples:\n\n[bold]fsmdp ippc Traffic:[/bold][bold]1 Elevators --seconds 20[/bold]\n\n"
+    "[bold]fsmdp ippc published --output runs/ippc --page docs/ippc.md[/bold]\n\n"
+    "[bold]fsmdp ippc published --executor ray --workers 16[/bold]",
+)
+def ippc_command(
+    problems: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PROBLEM...",
+            help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published or all.",
+        ),
+    ],
+    seconds: Annotated[float, typer.Option(help="Planning time of each problem.", min=0)] = 60.0,
+    episodes: Annotated[int, typer.Option(help="Episodes off line.", min=2)] = 1000,
+    online_episodes: Annotated[
+        int, typer.Option(help="Episodes on line, with rollouts at every step.", min=0)
+    ] = 0,
+    milliseconds: Annotated[
+        float, typer.Option(help="Time of a decision on line.", min=0.1)
+    ] = 100.0,
+    output: Annotated[str, typer.Option(help="Folder for the results.")] = "runs/ippc",
+    page: Annotated[
+        str | None, typer.Option(help="Write all results of the folder to this Markdown page.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Problems at a time; 1: each on all cores.", min=1)
+    ] = 1,
+    executor: Annotated[str, typer.Option(help="EXECUTORS.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Plan problems of the planning competitions and compare with published planners.
+
+    Run again, it does only what is missing; Ctrl-C loses the problem at hand alone.
+    """
+    from dataclasses import asdict
+
+    from fsmdp.experiments.ippc.page import scores, write_page
+    from fsmdp.experiments.ippc.run import read_problems, read_results, run_problems
+    from fsmdp.experiments.ippc.task import Settings
+
+    settings = Settings(seconds, episodes, online_episodes, milliseconds, seed)
+    wanted = read_problems(problems)
+    silent = quiet or as_json
+    left = [len(wanted)]
+
+    def tell(problem: Problem, result: Result) -> None:
+        if not silent:
+            print(_line(problem, result), file=sys.stderr, flush=True)
+
+    if not silent:
+        print(f"{left[0]} problems, {seconds:g} s of planning each, in {output}", file=sys.stderr)
+    with resumable(output):
+        found = run_problems(wanted, settings, output, executor, workers, address, tell)
+    if page is not None:
+        command = f"fsmdp ippc {' '.join(problems)} --seconds {seconds:g}"
+        if online_episodes:
+            command += f" --online-episodes {online_episodes}"
+        write_page(read_results(output), page, command)
+    failed = [str(problem) for problem, result in found.items() if "error" in result]
+    offline, online = scores(found, "mean"), scores(found, "online_mean")
+    if as_json:
+        rows = [asdict(problem) | dict(result) for problem, result in found.items()]
+        print_json({"results": rows, "mean_score": _mean(offline), "online": _mean(online)})
+    else:
+        for problem, result in found.items():
+            print(_line(problem, result))
+        for name, values in (("off line", offline), ("on line", online)):
+            if values:
+                print(f"mean score {name}: {_mean(values):.3f} over {len(values)} problems")
+    if failed:
+        print(f"fsmdp: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _mean(values: dict[Problem, float]) -> float | None:
+    return sum(values.values()) / len(values) if values else None
+
+
+def _line(problem: Problem, result: Result) -> str:
+    from fsmdp.experiments.ippc.published import published
+
+    if "error" in result:
+        return f"{problem}: {result['error']}"
+    known = published().get(problem)
+    score = "" if known is None else f", score {known.score(result['mean']):.2f}"
+    line = (
+        f"{problem}: {result['mean']:.5g} ± {result['standard_error']:.2g}, no policy more than "
+        f"{result['upper_bound']:.5g} ({result['policy']}, {result['seconds']:.0f} s{score})"
+    )
+    if "online_mean" in result:
+        live = "" if known is None else f", score {known.score(result['online_mean']):.2f}"
+        line += (
+            f"; on line {result['online_mean']:.5g} ± {result['online_standard_error']:.2g}{live}"
+        )
+    return line

@@ -1,0 +1,1 @@
+"""The scoreboard: problems of the planning competitions, against what other planners published."""

@@ -1,0 +1,91 @@
+"""One problem of the scoreboard: plan it, act in it off line and perhaps on line."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from fsmdp.errors import FsmdpError
+from fsmdp.experiments.ippc.published import DOMAINS, Problem
+
+LOOKS = 2000
+"""Decisions that are timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to plan, how many episodes to play, and what a decision on line may take."""
+
+    seconds: float = 60.0
+    episodes: int = 1000
+    online_episodes: int = 0
+    milliseconds: float = 100.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A problem and how to play it."""
+
+    problem: Problem
+    settings: Settings
+
+
+def play(task: Task) -> dict[str, Any]:
+    """What came of a problem, as a JSON object; of one that fails, the message."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _play(task)
+    except FsmdpError as error:
+        return {"error": str(error)}
+
+
+def _play(task: Task) -> dict[str, Any]:
+    from fsmdp.interop.rddl.loading import load
+    from fsmdp.planning.solution import Status
+    from fsmdp.simulation.rollout import rollout
+    from fsmdp.solver.plan import plan
+
+    settings, problem = task.settings, task.problem
+    model = load(DOMAINS[problem.domain], problem.instance)
+    began = time.perf_counter()
+    found = plan(model, time_limit=settings.seconds, seed=settings.seed)
+    seconds = time.perf_counter() - began
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if found.incumbent is None:
+        return {"error": f"nothing was judged in {settings.seconds:g} s; give more time"}
+    began = time.perf_counter()
+    runs = rollout(model, found, settings.episodes, settings.seed + 1)
+    decision = (time.perf_counter() - began) / (settings.episodes * runs.steps)
+    result = {
+        "log10_states": model.log10_states,
+        "actions": len(model.actions),
+        "seconds": seconds,
+        "policy": found.incumbent.name,
+        "mean": runs.mean,
+        "standard_error": runs.standard_error,
+        "episodes": settings.episodes,
+        "decision_seconds": decision,
+        "upper_bound": found.upper_bound,
+        "trivial_bound": found.trivial_bound,
+        "proof": found.bound.proof,
+        "exact": found.incumbent.exact,
+        "statement": found.statement(),
+        "candidates": len(found.candidates),
+    }
+    if settings.online_episodes:
+        began = time.perf_counter()
+        online = found.online(model, milliseconds=settings.milliseconds, seed=settings.seed)
+        played = rollout(model, online, settings.online_episodes, settings.seed + 2)
+        steps = settings.online_episodes * played.steps
+        result |= {
+            "online_mean": played.mean,
+            "online_standard_error": played.standard_error,
+            "online_episodes": settings.online_episodes,
+            "online_decision_seconds": (time.perf_counter() - began) / steps,
+        }
+    return result
