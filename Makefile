@@ -38,6 +38,8 @@ test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation
 	@$(BIN)/lint-imports --no-logo
 	@echo "== documentation"
 	@$(BIN)/mkdocs build --strict --quiet
+	@echo "== compiling"
+	@$(BIN)/python -c 'from fsmdp.solver.warm import compile_ahead; compile_ahead()'
 	@echo "== tests"
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
 

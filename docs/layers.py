@@ -25,11 +25,17 @@ LEFT, WIDE = 220, 660
 COLORS = ("#0f766e", "#7c3aed", "#1d4ed8", "#c2410c", "#15803d", "#be185d", "#a16207", "#0369a1")
 
 
-def layers() -> list[tuple[str, ...]]:
-    """Layers from the foundations on, as the contract in pyproject.toml lists them."""
+@cache
+def contract() -> dict[str, list[str]]:
+    """The contract of the layers in pyproject.toml."""
     tools = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["tool"]
-    listed = tools["importlinter"]["contracts"][0]["layers"]
-    return [tuple(sorted(re.findall(r"fsmdp\.(\w+)", line))) for line in reversed(listed)]
+    return tools["importlinter"]["contracts"][0]
+
+
+def layers() -> list[tuple[str, ...]]:
+    """Layers from the foundations on, as the contract lists them."""
+    listed = reversed(contract()["layers"])
+    return [tuple(sorted(re.findall(r"fsmdp\.(\w+)", line))) for line in listed]
 
 
 def layer_of(module: str) -> str:
@@ -43,7 +49,7 @@ def imports(graph: grimp.ImportGraph) -> tuple[Counter[tuple[str, str]], dict[st
     for module in graph.modules:
         for source in graph.find_modules_directly_imported_by(module):
             giver, taker = layer_of(source), layer_of(module)
-            if giver == taker:
+            if giver == taker or f"{module} -> {source}" in contract()["ignore_imports"]:
                 continue
             pairs[giver, taker] += 1
             details = graph.get_import_details(importer=module, imported=source)

@@ -21,7 +21,7 @@ from fsmdp.experiments.report.curves import CHARTS
 from fsmdp.interop.rddl.sources import find_source
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.registry import LEARNERS
-from fsmdp.planning.auto import METHODS
+from fsmdp.solver.plan import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
