@@ -1,4 +1,5 @@
-"""What the solver's parts cost: a greedy step against a random one, and `plan.action`.
+"""What the solver's parts cost: a greedy step against a random one, and `plan.action`; how long it
+takes to come within 5 % of V*; episodes a second against pyRDDLGym's simulator.
 
 Prints ratios measured in this run. Run: python benchmarks/solver.py
 """
@@ -12,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 import fsmdp
+from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
 from fsmdp.policies.greedy import Greedy
 from fsmdp.policies.pools import BestActions
+from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.simulate import new_record, simulate
 
@@ -112,9 +115,92 @@ def greedy_steps(console):
     console.print(others)
 
 
+CLOSE = 0.05
+SOLVED = (
+    ("SysAdmin_MDP_ippc2011", 1),
+    ("Elevators_MDP_ippc2011", 1),
+    ("SkillTeaching_MDP_ippc2011", 1),
+    ("Tamarisk_MDP_ippc2014", 1),
+)
+
+
+def seconds_to_come_close(model, best):
+    """When the solver, without exact values, had a policy within 5 % of V*; and what it earns."""
+    enough, when = best - CLOSE * abs(best), []
+
+    def tell(line):
+        if line.incumbent is not None and line.incumbent >= enough:
+            when.append(line.seconds)
+
+    plan = fsmdp.plan(model, exact=False, time_limit=30, tell=tell)
+    return (when[0] if when else None), plan.incumbent.mean
+
+
+def coming_close(console):
+    """Seconds to within 5 % of V*, against a stagewise plan and transition matrices."""
+    table = Table(title=f"Seconds to a policy within {100 * CLOSE:g} % of V*")
+    for heading in ("", "V*", "solver", "earns", "stagewise, pairs", "earns", "enumeration"):
+        table.add_column(heading, justify="right")
+    for name, instance in SOLVED:
+        model = fsmdp.rddl.load(name, instance)
+        best = fsmdp.solve_exactly(model).start_value
+        seconds, mean = seconds_to_come_close(model, best)
+        began = time.perf_counter()
+        stages = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="stagewise", time_limit=120)
+        staged = time.perf_counter() - began
+        earned = fsmdp.rollout(model, stages).mean
+        began = time.perf_counter()
+        try:
+            solve_flat(enumerate_states(model))
+            written_out = f"{time.perf_counter() - began:.1f}"
+        except fsmdp.SizeError:
+            written_out = "refused"
+        table.add_row(
+            f"{name.partition('_')[0]} {instance}",
+            f"{best:.2f}",
+            "not in 30 s" if seconds is None else f"{seconds:.1f}",
+            f"{mean:.2f}",
+            f"{staged:.1f}",
+            f"{earned:.2f}",
+            written_out,
+        )
+    console.print(table)
+
+
+def against_pyrddlgym(console):
+    """Random episodes a second, ours and those of pyRDDLGym's simulator, doing nothing."""
+    import pyRDDLGym
+
+    table = Table(title="Episodes a second of 40 steps, doing nothing")
+    for heading in ("", "ours", "pyRDDLGym", "ratio", "target"):
+        table.add_column(heading, justify="right")
+    for name, instance in SOLVED:
+        model = fsmdp.rddl.load(name, instance)
+        ours = 1e6 / (step_time(model, resolve(model, model.actions[0]).arrays) * model.horizon)
+        world = pyRDDLGym.make(name, str(instance))
+
+        def episode(world=world):
+            world.reset(seed=0)
+            for _ in range(world.horizon):
+                world.step({})
+
+        theirs = 1 / best_time(episode, 3)
+        table.add_row(
+            f"{name.partition('_')[0]} {instance}",
+            f"{ours:,.0f}",
+            f"{theirs:.1f}",
+            f"{ours / theirs:,.0f}",
+            "1,000",
+        )
+    console.print(table)
+
+
 def main():
     warnings.simplefilter("ignore")
-    greedy_steps(Console(highlight=False))
+    console = Console(highlight=False)
+    greedy_steps(console)
+    against_pyrddlgym(console)
+    coming_close(console)
 
 
 if __name__ == "__main__":

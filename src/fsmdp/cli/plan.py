@@ -13,7 +13,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, ListingCommand, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import print_json, told, working
+from fsmdp.cli.screen import listening, print_json, told, working
 
 if TYPE_CHECKING:
     from fsmdp.planning.incumbent import Line
@@ -184,20 +184,20 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
     from rich.console import Console
     from rich.markup import escape
 
-    from fsmdp.solver.warm import is_compiled
-
     if silent:
         yield lambda _: None
         return
     console = Console(stderr=True, emoji=False, highlight=False)
-    if not is_compiled():
-        console.print("compiling, once after installation", markup=False)
-    console.print(f"{model}, at most {time_limit:g} s", markup=False)
+    console.print(f"{model}, at most {time_limit:g} s", markup=False, soft_wrap=True)
     console.print(HEADING, markup=False, style="bold")
     if not console.is_terminal:
-        yield lambda line: console.print(row_of(line), markup=False, soft_wrap=True)
+        with listening(_compiling(lambda text: console.print(text, markup=False))):
+            yield lambda line: console.print(row_of(line), markup=False, soft_wrap=True)
         return
-    with console.status("starting") as status:
+    with (
+        console.status("starting") as status,
+        listening(_compiling(lambda text: status.update(escape(text)))),
+    ):
 
         def tell(line: Line) -> None:
             if line.improved:
@@ -205,6 +205,11 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
             status.update(escape(f"{line.seconds:.0f} s, last tried: {line.tried}"))
 
         yield tell
+
+
+def _compiling(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Of what the library logs, only that something is being compiled."""
+    return lambda text: show(text) if text.startswith("compiling") else None
 
 
 def row_of(line: Line) -> str:

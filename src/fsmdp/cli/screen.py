@@ -22,18 +22,18 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
     if silent:
         yield lambda _: None
     elif not console.is_terminal:
-        with _listening(lambda line: print(f"{text}: {line}", file=sys.stderr, flush=True)):
+        with listening(lambda line: print(f"{text}: {line}", file=sys.stderr, flush=True)):
             yield lambda _: None
     else:
         with (
             console.status(text) as status,
-            _listening(lambda line: status.update(escape(f"{text}: {line}"))),
+            listening(lambda line: status.update(escape(f"{text}: {line}"))),
         ):
             yield status.update
 
 
 @contextmanager
-def _listening(show: Callable[[str], None]) -> Iterator[None]:
+def listening(show: Callable[[str], None]) -> Iterator[None]:
     """Hand over what the library logs."""
 
     class Show(logging.Handler):

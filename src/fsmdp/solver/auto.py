@@ -11,7 +11,7 @@ from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Planner, Request, Tell
 from fsmdp.planning.problem import check_options_of_problem
 from fsmdp.solver.loop import Loop, Wishes
-from fsmdp.solver.warm import compile_ahead
+from fsmdp.solver.warm import warm
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Auto(Planner):
     exact: bool = True
 
     def prepare(self, request: Request) -> None:
-        """Refuse mistakes of the caller, and compile what was not yet."""
+        """Refuse mistakes of the caller, and compile what is needed at once."""
         # A program that is refused is only noted in the log: a mistake is found here.
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
-        compile_ahead()
+        warm("judge")
 
     def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:
         """The best policy and bound that were found."""
