@@ -15,6 +15,10 @@ from fsmdp.planning.intervals import Intervals
 States = NDArray[np.int64]
 
 
+DENSE_NUMBERS = 2**22
+"""Numbers of inequalities that are held densely at once."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cuts:
     """(step, state, action) triples whose inequalities are worth starting from."""
@@ -25,6 +29,11 @@ class Cuts:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def part(self, first: int, end: int) -> Cuts:
+        """Some of them."""
+        at = slice(first, end)
+        return Cuts(self.steps[at], self.states[at], self.actions[at])
 
 
 def joined(parts: list[Cuts]) -> Cuts:
@@ -46,8 +55,20 @@ def inequalities(
 
     h(s) . w_l - discount * end(s, a) . w_{l+1} >= R(s, a), where end is the upper or lower end of
     each interval by the sign of its weight, so that the inequality holds for all feasible weights
-    and is tight for the maximum at these.
+    and is tight for the maximum at these. They are made some at a time: dense, all would be large.
     """
+    at_a_time = max(1, DENSE_NUMBERS // len(network.basis))
+    parts = [
+        _dense_inequalities(network, intervals, weights, cuts.part(first, first + at_a_time))
+        for first in range(0, max(1, len(cuts)), at_a_time)
+    ]
+    matrix = parts[0][0] if len(parts) == 1 else sparse.vstack([m for m, _ in parts], "csr")
+    return matrix, np.concatenate([rewards for _, rewards in parts])
+
+
+def _dense_inequalities(
+    network: BellmanNetwork, intervals: Intervals, weights: Floats, cuts: Cuts
+) -> tuple[sparse.csr_matrix, Floats]:
     n_functions = len(network.basis)
     features = function_values(network, cuts.states)
     high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)

@@ -43,7 +43,7 @@ class Bounding(threading.Thread):
         offer: Callable[[Program, Plan], None],
         skip: Callable[[Program, str], None],
     ) -> None:
-        super().__init__(name="fsmdp bounds", daemon=True)
+        super().__init__(name="fsmdp bounds", daemon=False)
         self.clock = clock
         self.first = threading.Event()
         """Set when the first program has been solved, or never will be."""

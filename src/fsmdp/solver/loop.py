@@ -72,6 +72,9 @@ RESERVE, ENOUGH = 0.1, 2.0
 
 FRESH_EPISODES = 1000
 
+LEFT_BEHIND = 0.25
+"""Seconds that the thread of bounds has to end by itself; then what it finds comes too late."""
+
 ROUNDING = 1e-10
 """More than sums of products can be off, relative to the largest values on the way."""
 
@@ -128,6 +131,8 @@ class Loop:
         self.exact: float | None = None
         self.best_of_view: dict[str, tuple[float, Greedy]] = {}
         self.bounding: Bounding | None = None
+        self.over = False
+        """Nobody waits for bounds any more."""
         self.stopped: Status | None = None
         self.lock = threading.RLock()
 
@@ -217,7 +222,8 @@ class Loop:
             if self.bounding is not None:
                 self.bounding.clock.interrupt()
                 if self.timed:
-                    self.bounding.join()
+                    self.bounding.join(LEFT_BEHIND)
+                    self.over = True
         if self.bounding is not None and self.bounding.errors:
             raise self.bounding.errors[0]
         return self._finish()
@@ -237,8 +243,10 @@ class Loop:
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
             yield
-        for engine_name in ("programs", "fit"):
-            self.compile(engine_name)
+        for name in (
+            ("programs", "fit") if self.basis is not None else ("programs", "fit", "search")
+        ):
+            self.compile(name)  # before anything runs beside it
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []
         searched = False
@@ -340,10 +348,14 @@ class Loop:
         return bounding
 
     def _skip(self, program: Program, why: str) -> None:
+        if self.over:
+            return
         self.note(f"program of {program.name}: {why.partition(';')[0]}")
 
     def _offer(self, program: Program, plan: Plan) -> None:
         """Called by the thread of bounds: take the bound, keep the policy for later."""
+        if self.over:
+            return
         with self.lock:
             known = self.bound_of_view.get(program.view.name)
             if known is None or plan.upper_bound < known.upper_bound:
@@ -430,7 +442,6 @@ class Loop:
 
     def _may_search(self, view: View) -> bool:
         """Whether states have few successors, so that they can be listed."""
-        self.compile("search")
         few = branching(view.model, self.searching, self.wishes.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 
