@@ -81,7 +81,7 @@ def ippc_command(
         command = f"fsmdp ippc {' '.join(problems)} --seconds {seconds:g}"
         if online_episodes:
             command += f" --online-episodes {online_episodes}"
-        write_page(read_results(output), page, command)
+        write_page(read_results(output), page, f"`{command}`")
     failed = [str(problem) for problem, result in found.items() if "error" in result]
     offline, online = scores(found, "mean"), scores(found, "online_mean")
     if as_json:
@@ -103,6 +103,7 @@ def _mean(values: dict[Problem, float]) -> float | None:
 
 
 def _line(problem: Problem, result: Result) -> str:
+    from fsmdp.experiments.ippc.page import short, with_error
     from fsmdp.experiments.ippc.published import published
 
     if "error" in result:
@@ -110,12 +111,11 @@ def _line(problem: Problem, result: Result) -> str:
     known = published().get(problem)
     score = "" if known is None else f", score {known.score(result['mean']):.2f}"
     line = (
-        f"{problem}: {result['mean']:.5g} ± {result['standard_error']:.2g}, no policy more than "
-        f"{result['upper_bound']:.5g} ({result['policy']}, {result['seconds']:.0f} s{score})"
+        f"{problem}: {with_error(result['mean'], result['standard_error'])}, no policy more than "
+        f"{short(result['upper_bound'])} ({result['policy']}, {result['seconds']:.0f} s{score})"
     )
     if "online_mean" in result:
         live = "" if known is None else f", score {known.score(result['online_mean']):.2f}"
-        line += (
-            f"; on line {result['online_mean']:.5g} ± {result['online_standard_error']:.2g}{live}"
-        )
+        played = with_error(result["online_mean"], result["online_standard_error"])
+        line += f"; on line {played}{live}"
     return line

@@ -15,6 +15,8 @@ SHOWN = ("prost_1s", "prost_5s", "gurobiplan_5s", "jaxplan_5s")
 
 FIGURE = "ippc.svg"
 
+NOTHING = 1e-6
+
 INTRODUCTION = """# Scoreboard
 
 The problems of the planning competitions of 2011 and 2014 (IPPC), planned by `fsmdp.plan` and set
@@ -31,7 +33,7 @@ exactly, an optimal policy can score less than 1.
 share of the way from the trivial bound (the largest reward at every step) to our best policy that
 the bound has come. A value marked = is exact.
 
-Made by `{command}`; {seconds:g} s of planning for each problem, {episodes} episodes off line.
+Made by {command}; {seconds:g} s of planning for each problem, {episodes} episodes off line.
 """
 
 
@@ -119,16 +121,16 @@ def _problems(results: Mapping[Problem, Result]) -> str:
 
 def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
     known = published().get(problem)
-    earned = _number(result["mean"], result["standard_error"])
+    earned = with_error(result["mean"], result["standard_error"])
     cells = [str(problem), f"10^{result['log10_states']:.1f}", earned]
     best = result["mean"]
     if online:
         value = ""
         if "online_mean" in result:
-            value = _number(result["online_mean"], result["online_standard_error"])
+            value = with_error(result["online_mean"], result["online_standard_error"])
             best = max(best, result["online_mean"])
         cells.append(value)
-    cells.append(("= " if result["exact"] else "") + f"{result['upper_bound']:.5g}")
+    cells.append(("= " if result["exact"] else "") + short(result["upper_bound"]))
     way = result["trivial_bound"] - best
     closed = (result["trivial_bound"] - result["upper_bound"]) / way if way > 0 else 1.0
     cells.append(f"{100 * min(1.0, max(0.0, closed)):.0f} %")
@@ -137,8 +139,14 @@ def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
     return cells
 
 
-def _number(mean: float, error: float) -> str:
-    return f"{mean:.5g} ± {error:.2g}"
+def short(value: float) -> str:
+    """A number to five digits; what is 0 but for rounding is 0."""
+    return "0" if abs(value) < NOTHING else f"{value:.5g}"
+
+
+def with_error(mean: float, error: float) -> str:
+    """A mean and its standard error."""
+    return f"{short(mean)} ± {error:.2g}" if error < 10 else f"{short(mean)} ± {error:.0f}"
 
 
 def draw(results: Mapping[Problem, Result]) -> bytes:
