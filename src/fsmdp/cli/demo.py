@@ -9,7 +9,7 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import count_of_states, print_json, resumable, run_bars, working
+from fsmdp.cli.screen import count_of_states, print_json, resumable, run_bars, told, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
     from fsmdp.solver.plan import plan
 
     model = sysadmin(machines)
-    with log_shown(model, PLAN_SECONDS, silent) as tell:
+    with told(), log_shown(model, PLAN_SECONDS, silent) as tell:
         found = plan(model, time_limit=PLAN_SECONDS, seed=seed, tell=tell)
     if not silent:
         print(f"The model known, planned: {found.statement()}.\n")

@@ -36,7 +36,7 @@ class Auto(Planner):
         """Refuse mistakes of the caller, and compile what is needed at once."""
         # A program that is refused is only noted in the log: a mistake is found here.
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
-        warm("judge")
+        warm("simulator")
 
     def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:
         """The best policy and bound that were found."""

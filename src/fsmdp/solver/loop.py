@@ -240,12 +240,11 @@ class Loop:
         solvable = self.basis is None and self.wishes.exact
         needed = expected_seconds(smallest.model) if solvable else None
         if solvable:
+            self.compile("exact solver")
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
             yield
-        for name in (
-            ("programs", "fit") if self.basis is not None else ("programs", "fit", "search")
-        ):
+        for name in ("linear programs", "fits", *(("search",) if self.basis is None else ())):
             self.compile(name)  # before anything runs beside it
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []

@@ -10,6 +10,7 @@ from contextlib import suppress
 import numpy as np
 
 from fsmdp.compiled import cache_folder
+from fsmdp.exact.solve import Exact
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -17,7 +18,8 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
 from fsmdp.planning.clock import Clock
-from fsmdp.planning.problem import problem_of_model
+from fsmdp.planning.finish import plan_of_constant
+from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.planning.programs import Programs
 from fsmdp.policies.resolve import resolve
 from fsmdp.solver.arena import arena_of
@@ -40,7 +42,7 @@ def warm(engine: str) -> float:
     if engine in _ready:
         return 0.0
     began = time.perf_counter()
-    mark = cache_folder() / f"{engine}.compiled"
+    mark = cache_folder() / f"{engine.replace(' ', '-')}.compiled"
     if not mark.exists():
         log.info("compiling the %s, once after installation", engine)
         ENGINES[engine]()
@@ -56,11 +58,29 @@ def compile_ahead() -> None:
         warm(engine)
 
 
-def _judge() -> None:
+def _simulator() -> None:
     model = tiny()
+    plan_of_constant(trivial_problem(model))
     arrays = resolve(model, "random").arrays
     assert arrays is not None
     arena_of(model).states(arrays, 1, 0)
+
+
+def _exact() -> None:
+    Exact(reachable=True).plan(tiny())
+    # Too many states for transition matrices, so that they are contracted.
+    many = [Variable(f"x{number}", 2) for number in range(11)]
+    stays = np.array([[0.9, 0.1], [0.2, 0.8]])
+    Exact(reachable=False).plan(
+        FactoredMDP(
+            many,
+            ["wait", "go"],
+            [Conditional(one.name, [Case(ANY, [one.name], stays)]) for one in many],
+            [Reward("r", Case(ANY, ["x0"], [0.0, 1.0]))],
+            2,
+            {one.name: 0 for one in many},
+        )
+    )
 
 
 def _programs() -> None:
@@ -69,7 +89,7 @@ def _programs() -> None:
             Programs().solve(problem_of_model(model, basis), Clock())
 
 
-def _fit() -> None:
+def _fits() -> None:
     model = tiny()
     view = View("", model)
     arena = arena_of(model)
@@ -95,9 +115,10 @@ def _go_on() -> None:
 
 
 ENGINES: Mapping[str, Callable[[], None]] = {
-    "judge": _judge,
-    "programs": _programs,
-    "fit": _fit,
+    "simulator": _simulator,
+    "exact solver": _exact,
+    "linear programs": _programs,
+    "fits": _fits,
     "search": _search,
 }
 
