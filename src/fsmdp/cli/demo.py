@@ -58,7 +58,7 @@ def demo_command(
         print(
             f"Rings of {machines} and of {large} machines that fail and can be rebooted, one at a "
             f"time; {episodes} episodes of 10 steps, {seeds} seeds.\n"
-            "A first run also compiles, which takes some seconds."
+            "A first run also compiles, once."
         )
     planned = _plan(large, seed, silent)
     with (

@@ -18,7 +18,7 @@ from fsmdp.solver.backups import Backups, backup_size, backups_of
 from fsmdp.solver.features import Features, compile_features, fill_values
 from fsmdp.solver.fit import fit_step, targets_of
 from fsmdp.solver.growth import extensions, gains_of, with_scopes
-from fsmdp.solver.pool import Pool, empty_pool, with_states
+from fsmdp.solver.pool import empty_pool, with_states
 
 Check = Callable[[], None]
 
@@ -73,10 +73,6 @@ class Fitting:
     def meet(self, states: Integers) -> None:
         """Add states to the pool: (episodes, steps, n_variables)."""
         self.pool = with_states(self.pool, states, self.choices.pool)
-
-    def take(self, pool: Pool) -> None:
-        """Begin with another's pool."""
-        self.pool = pool
 
     def fit(self, check: Check) -> Greedy:
         """Fit all steps to the pool as it is; the greedy policy of the values found.
