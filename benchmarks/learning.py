@@ -7,22 +7,13 @@ import sys
 import time
 
 import numpy as np
+from _timing import best_time
 from rich.console import Console
 from rich.table import Table
 
 import fsmdp
 
 console = Console()
-
-
-def best_time(action, repeats=3):
-    """Shortest of several runs: other processes can only add time."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def steps_per_second(machines=10, horizon=40, episodes=5000):

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 from _plain_simulation import simulate_plainly
+from _timing import best_time
 from rich.console import Console
 from rich.table import Table
 
@@ -56,16 +57,6 @@ def look_up(entry, state):
     for position in scope:
         row = row[state[position]]
     return row
-
-
-def best_time(action, repeats=5):
-    """Shortest of several runs: other processes can only add time."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def main():

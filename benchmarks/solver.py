@@ -9,6 +9,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+from _timing import best_time
 from rich.console import Console
 from rich.table import Table
 
@@ -38,16 +39,6 @@ def problems():
     for machines in (200, 1000):
         ring = fsmdp.domains.sysadmin(machines, horizon=40)
         yield f"ring {machines}, singles", ring, fsmdp.Basis.singles(ring), None
-
-
-def best_time(action, repeats=5):
-    """Shortest of several runs: other processes can only add time."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def any_policy(model, basis):
