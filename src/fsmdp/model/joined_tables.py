@@ -205,7 +205,7 @@ def _conditional(cases: Cases[_Piece], names: Sequence[str], actions: Sequence[s
         _named(merged.groups[0].axes.children, names),
         [
             Case(who, _named(one.axes.parents, names), one.table, _named(one.axes.drawn, names))
-            for who, one in zip(_actions_of(merged, actions), merged, strict=True)
+            for who, one in zip(actions_of(merged, actions), merged, strict=True)
         ],
     )
 
@@ -214,7 +214,7 @@ def _named(positions: Sequence[int], names: Sequence[str]) -> list[str]:
     return [names[position] for position in positions]
 
 
-def _actions_of(cases: Cases[Item], actions: Sequence[str]) -> list[list[str] | _Any]:
+def actions_of(cases: Cases[Item], actions: Sequence[str]) -> list[list[str] | _Any]:
     """The actions of each group; ANY for the first, whose actions are listed nowhere."""
     listed: list[list[str]] = [[] for _ in cases]
     for action, group in cases.exceptions.items():
@@ -237,7 +237,7 @@ def _reward(
     )
     cases = [
         Case(who, _named(table.scope, names), table.values)
-        for who, table in zip(_actions_of(tables, actions), tables, strict=True)
+        for who, table in zip(actions_of(tables, actions), tables, strict=True)
     ]
     return Reward(reward.name, cases, reward.low, reward.high, reward.sigma)
 

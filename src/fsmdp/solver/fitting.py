@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
 from fsmdp.solver.backups import Backups, backup_size, backups_of
@@ -138,6 +138,19 @@ class Fitting:
         before = len(self.basis)
         self._use(with_scopes(self.model, self.basis, chosen), check)
         return len(self.basis) - before
+
+    def take(self, tables: Sequence[Table], check: Check) -> int:
+        """Add functions of somebody else's, as far as there is room; how many."""
+        room = MOST_NUMBERS // len(self.pool.states) - len(self.backups.means)
+        chosen = []
+        for table in tables[: max(0, MOST_FUNCTIONS - len(self.basis))]:
+            price = backup_size(self.model, table.scope)
+            if price <= LARGEST_BACKUP and price // MERGED <= room:
+                chosen.append(table)
+                room -= price // MERGED
+        if chosen:
+            self._use(Basis([*self.basis.tables[1:], *chosen]), check)
+        return len(chosen)
 
     def _left_over(self, step: int) -> Floats:
         assert self.weights is not None

@@ -11,6 +11,7 @@ import numpy as np
 
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.solve import Exact, expected_seconds
+from fsmdp.foundation.checks import plural
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bound import Bound
 from fsmdp.planning.clock import Clock, Stopped
@@ -24,6 +25,7 @@ from fsmdp.solver.bounding import Bounding, Program
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.hand import Hand, rounding
+from fsmdp.solver.projecting import frequencies_of, functions_of, policy_of, projections_of
 from fsmdp.solver.search.search import search
 from fsmdp.solver.search.successors import MOST_SUCCESSORS, branching
 from fsmdp.solver.view import View, views_of
@@ -48,6 +50,8 @@ EXACT_SHARE, EXACT_SECONDS = 0.6, 600.0
 
 REACHABLE_SHARE, FIRST_SEARCH, SEARCH_SHARE = 0.1, 0.2, 0.5
 """For engines that may come to nothing; the first search has the trivial bound alone."""
+
+PROJECTION_SHARE = 0.1
 
 FEW_SUCCESSORS = 64.0
 """Successors of an action, on average, up to which states are searched."""
@@ -164,6 +168,10 @@ class Loop:
                 trivial = plan_of_constant(self.hand.alone).bound
                 self._search(smallest, trivial, "the trivial bound", FIRST_SEARCH)
                 searched = True
+                yield
+        if self.basis is None:
+            for view in views:
+                self._project(view, engines)
                 yield
         if searched:
             while self.hand.timed and not bounding.first.wait(0.1):
@@ -304,6 +312,28 @@ class Loop:
             judged.arrays, EPISODES, self.wishes.seed + 2 + engine.n_fits
         )
         engine.fitting.meet(engine.view.states(states))
+
+    def _project(self, view: View, engines: list[Engine]) -> None:
+        """Exact values of a few variables, all others as they are met: a policy, and functions."""
+        engine = next((one for one in reversed(engines) if one.view is view), None)
+        if engine is None:
+            return
+        left, fitting = self.hand.searching.left(), engine.fitting
+        clock = self.hand.searching.branch(None if left is None else PROJECTION_SHARE * left)
+        try:
+            frequencies = frequencies_of(fitting.pool, view.model.sizes)
+            found = projections_of(view.model, frequencies, clock.check)
+        except Stopped:
+            self.hand.searching.check()
+            return
+        if not found:
+            return
+        kept = len({position for one in found for position in one.kept})
+        name = f"{view.name}projections onto {plural(kept, 'variable')}"
+        self.hand.consider(name, view, policy_of(fitting, found, self.wishes.seed))
+        self._show(engines, self.hand.judge.judged[-1].arrays)
+        if fitting.take(functions_of(view.model, found), self.hand.searching.check):
+            self._fit(engine)
 
     def _grow(self, engines: list[Engine]) -> Iterator[None]:
         """Let bases grow where the fit leaves most over, the most promising view first."""
