@@ -27,8 +27,11 @@ from fsmdp.solver.places import Keys, Places, hash_multipliers, new_places
 MILLISECONDS = 100.0
 """Time for a decision unless it is given."""
 
-SIGNIFICANT = 1.0
-"""Standard errors by which an action must be ahead of the incumbent's to be taken instead."""
+SIGNIFICANT = 2.0
+"""Standard errors by which an action must be ahead of the incumbent's to be taken instead.
+
+The largest of several means is flattered: with 1, good incumbents are left for worse actions.
+"""
 
 HOPELESS = 3.0
 """Standard errors by which an action must be behind the best to be given up at once."""
@@ -69,8 +72,8 @@ class Rollouts:
 
     Every action is followed by the incumbent to the end of the horizon, all in the same scenarios,
     with the luck of the draws taken out of returns; the better half of the actions goes on to the
-    next round. The incumbent's own action is left only for one that is ahead of it by a standard
-    error of the paired difference, so the policy is no worse than its incumbent beyond error.
+    next round. The incumbent's own action is left only for one that is ahead of it by two standard
+    errors of the paired difference, so the policy is no worse than its incumbent beyond error.
 
     Give `simulations`, the scenarios for each action on average, and a seed fixes the action in
     each state and step; or `milliseconds` for a decision (100 unless given), on all cores.
