@@ -11,6 +11,7 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import solve_exactly
+from fsmdp.experiments.ippc.published import DOMAINS
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.solver.continuations import continue_each, new_scenario
@@ -42,11 +43,11 @@ def q_values(model, table, step):
     return flat, q
 
 
-def simulated(model, policy, luck, step, state, scenarios, seed, settled=True):
-    """Returns of every action from a state: (scenarios, n_actions)."""
+def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, settled=True):
+    """Returns of every action, or of some, from a state: (scenarios, actions)."""
     compiled = compile_model(model)
-    arms = np.arange(len(model.actions))
-    places = new_places(2**13, len(arms))
+    arms = np.arange(len(model.actions)) if arms is None else np.array(arms)
+    places = new_places(2**13, len(model.actions))
     if settled:
         places.counts[0] = len(places.key)  # no room: the policy stays as it is
     returns = np.zeros((scenarios, len(arms)))
@@ -152,6 +153,61 @@ def test_rollouts_are_no_worse_than_their_incumbent():
         differences.append((at_start(model, online) - at_start(model, table)) / max(scale, 1e-9))
     assert min(differences) > -0.02
     assert np.mean(differences) > 0.1
+
+
+def gain_on_line(model, plan, episodes, simulations, scenarios):
+    """J(on line) - J(incumbent) and its standard error.
+
+    By the performance difference lemma it is the expected sum, along episodes on line, of
+    Q(s, a) - Q(s, incumbent's action), Q being the incumbent's: nothing where both do the same,
+    and elsewhere simulated afresh, with the incumbent as it is from then on.
+    """
+    online = Rollouts(model, plan, simulations=simulations, seed=1)
+    arrays = resolve(model, plan).arrays
+    luck = fit_luck(compile_model(model), arrays, model.discount, model.horizon, 2)
+    sums = np.zeros(episodes)
+
+    class Watched:
+        episode, afresh = 0, 10**6
+
+        def action(self, state, step):
+            taken, own = online.action(state, step), plan.action(state, step)
+            if taken != own:
+                arms = [model.actions.index(own), model.actions.index(taken)]
+                Watched.afresh += 1
+                returns = pair_means(
+                    simulated(model, plan, luck, step - 1, state, scenarios, Watched.afresh, arms)
+                )
+                weight = model.discount ** (step - 1)
+                sums[Watched.episode] += weight * (returns[:, 1] - returns[:, 0]).mean()
+            return taken
+
+    for Watched.episode in range(episodes):
+        fsmdp.rollout(model, Watched(), 1, 100 + Watched.episode)
+    return sums.mean(), sums.std(ddof=1) / math.sqrt(episodes)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("domain", ["SysAdmin", "Elevators"])
+def test_no_worse_on_line_in_a_few_episodes_of_competition_problems(domain):
+    model = fsmdp.rddl.load(DOMAINS[domain], 1)
+    plan = fsmdp.plan(model, method=fsmdp.Fitted(rounds=1, episodes=100))
+    gain, error = gain_on_line(model, plan, episodes=3, simulations=8, scenarios=100)
+    assert gain >= -4 * error
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("domain", sorted(DOMAINS))
+def test_no_worse_on_line_on_any_domain_of_the_competitions(domain, capsys):
+    model = fsmdp.rddl.load(DOMAINS[domain], 1)
+    plan = fsmdp.plan(model, method=fsmdp.Auto(exact=False, time_limit=15))
+    gain, error = gain_on_line(model, plan, episodes=20, simulations=32, scenarios=400)
+    with capsys.disabled():
+        print(
+            f"\n{domain} 1: incumbent {plan.incumbent.mean:.4g}, on line {gain:+.3g} ± {error:.2g}"
+        )
+    assert gain >= -3 * error
 
 
 def test_a_seed_fixes_every_action():
