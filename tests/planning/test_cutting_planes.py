@@ -7,6 +7,7 @@ from planning_problems import problems, weightings
 
 import fsmdp
 from fsmdp import domains
+from fsmdp.planning import cutting_planes
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
@@ -79,6 +80,26 @@ def test_cuts_that_stop_early_still_certify_a_bound(rounds):
     certificate, _ = certify(network, intervals, found.weights, means)
     assert certificate.upper_bound >= fsmdp.solve_exactly(model).start_value
     assert certificate.upper_bound == pytest.approx(found.certified)
+
+
+def test_cuts_that_have_stalled_are_stopped_and_certify_a_bound(monkeypatch):
+    monkeypatch.setattr(cutting_planes, "STALLED_ROUNDS", 2)
+    monkeypatch.setattr(cutting_planes, "STALLED_GAIN", 0.9)
+    model = domains.sysadmin(6, topology="star", horizon=8)
+    network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
+    means = state_means("initial", network.basis, model)
+    found = solve_joint_by_cuts(network, intervals, means, tolerance=1e-12)
+    assert found.status is Status.STALLED
+    certificate, _ = certify(network, intervals, found.weights, means)
+    assert certificate.upper_bound >= fsmdp.solve_exactly(model).start_value
+
+
+def test_a_gap_that_keeps_falling_does_not_stall():
+    progress = cutting_planes.Progress()
+    assert not any(progress.stalls(0.97**number) for number in range(1000))
+    progress = cutting_planes.Progress()
+    stalls = [progress.stalls(1.0 - 1e-6 * number) for number in range(200)]
+    assert stalls.index(True) == cutting_planes.STALLED_ROUNDS
 
 
 def test_a_time_limit_of_nothing_still_certifies_a_bound():

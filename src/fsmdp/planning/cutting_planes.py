@@ -48,6 +48,9 @@ USABLE = (Status.OPTIMAL, Status.INACCURATE)
 INWARDS = 0.8
 """How far from the master's solution towards feasible weights the oracle is asked at first."""
 
+STALLED_ROUNDS, STALLED_GAIN = 60, 0.02
+"""Rounds in which the gap does not fall by this fraction, after which cuts are given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class CuttingPlanes(Planner):
@@ -142,6 +145,7 @@ def solve_joint_by_cuts(
     search.add(random_cuts(network) if start is None else start)
     enough = tolerance * value_span(network, intervals)
     status, rounds, inwards = Status.ITERATION_LIMIT, 0, INWARDS
+    progress = Progress()
     try:
         search.improve(search.weights, 0.0, clock)
         while rounds < max_rounds:
@@ -155,6 +159,10 @@ def solve_joint_by_cuts(
                     status = Status.OPTIMAL
                     break
                 search.grow_box()
+                progress = Progress()
+            elif progress.stalls(search.best - search.scale * found.objective):
+                status = Status.STALLED
+                break
             outside = search.weights_of(found)
             weights = outside + inwards * (search.inside - outside)
             lift, new = search.improve(weights, tolerance * search.scale, clock)
@@ -170,6 +178,21 @@ def solve_joint_by_cuts(
     except Stopped:
         status = clock.status or status
     return search.solution(status, rounds)
+
+
+class Progress:
+    """The smallest gap so far, and for how many rounds it has hardly changed."""
+
+    def __init__(self) -> None:
+        self.least, self.rounds = np.inf, 0
+
+    def stalls(self, gap: float) -> bool:
+        """Take a round's gap in; whether nothing is to be hoped for any more."""
+        if gap < (1.0 - STALLED_GAIN) * self.least:
+            self.least, self.rounds = gap, 0
+        else:
+            self.rounds += 1
+        return self.rounds >= STALLED_ROUNDS
 
 
 class _Search:

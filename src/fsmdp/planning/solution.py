@@ -29,6 +29,7 @@ class Status(StrEnum):
     TIME_LIMIT = "time-limit"
     INTERRUPTED = "interrupted"
     ITERATION_LIMIT = "iteration-limit"
+    STALLED = "stalled"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
     INACCURATE = "inaccurate"
