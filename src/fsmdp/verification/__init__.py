@@ -1,0 +1,1 @@
+"""A checker of bounds that shares no code with what made them."""

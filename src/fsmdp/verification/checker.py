@@ -1,0 +1,1086 @@
+"""Proves or refutes the bound of a plan file for a model file: python checker.py MODEL PLAN.
+
+This file imports nothing but Python's standard library and shares no code with the planners: who
+doubts a bound reads this file.
+
+**The claim.** A plan holds weights w_lj of functions h_j, with V_l(s) = sum_j w_lj h_j(s). If
+
+    R(s, a) + discount * E[V_{l+1}(s') | s, a] - V_l(s) <= 0   for all steps l, states s, actions a
+
+then V_l lies above the value of every policy: by induction backwards from V_{horizon + 1} = 0, or,
+without a horizon, where V_{l+1} is V_l, because the discount is below 1. So no policy earns more
+than E[V_1] under the distribution of the start.
+
+**The proof.** The left side is a sum of tables of a few variables each: rewards, expectations of
+the functions after one step, and the functions themselves. Its maximum over all states is found by
+eliminating one variable after another. Actions share what they do not change.
+
+**The numbers.** Every number in the files is a binary float, taken as the rational that it is. A
+row of probabilities means its entries divided by their sum. Expectations are fractions. Then every
+table is made of integers in units of 2^-1200, rounded up: that may hide a proof but never make one.
+Where no proof is found, the state and action that stand against it are tried again in fractions.
+
+**More at the start.** A plan may claim less for the start than its weights prove, because exact
+values or a search say so. Where all states can be listed, their values are computed here, too.
+
+Nothing in a plan is trusted: what it says of its solver is not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import math
+import struct
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import cache, partial
+from heapq import heapify, heappop, heappush
+from itertools import chain, product
+from operator import add, mul
+from typing import Any, Generic, TypeVar
+
+MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 3)  # formats and versions
+LARGEST_MODEL, LARGEST_PART = 2**26, 2**28  # bytes of a model file, and of an array of a plan
+LARGEST_TABLE, LARGEST_MEMORY = 2**20, 2**22  # entries; one takes about 250 bytes
+SMALL_TABLE = 2**10  # up to here one order of elimination is good enough for all actions
+MOST_WORK = 5 * 10**7  # products, about a minute, to find the values of all states
+UNIT_BITS = 1200  # finer than the smallest float, 2^-1074
+UNIT = Fraction(1, 2**UNIT_BITS)
+ROW_TOLERANCE = Fraction(1, 10**9)
+
+Item = TypeVar("Item")
+Axes = tuple[int, ...]
+Tell = Callable[[str], None]
+
+
+class BadInputError(Exception):
+    """A file that cannot be read, or a network too wide for this checker."""
+
+
+def expect(condition: bool, message: str) -> None:
+    """Refuse the input unless a condition holds."""
+    if not condition:
+        raise BadInputError(message)
+
+
+# Data ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One number for each assignment of its axes, the last axis fastest."""
+
+    axes: Axes
+    numbers: Sequence[Any]  # all fractions, or all integers in units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """Probabilities of what is drawn: whole numbers, to be divided by their row's total."""
+
+    inputs: Axes
+    drawn: Axes
+    chances: Sequence[int]  # over the inputs, then what is drawn
+    totals: Sequence[int]  # over the inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cases(Generic[Item]):
+    """What holds under each action: the usual item, but for a few exceptions."""
+
+    usual: Item
+    exceptions: Mapping[int, Item]
+
+    def at(self, action: int) -> Item:
+        """What holds under one action."""
+        return self.exceptions.get(action, self.usual)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A model in fractions.
+
+    Axis p is the current value of variable p, and axis n + p its next one; the axes after those are
+    latents, which are drawn in the same step.
+    """
+
+    variables: tuple[tuple[str, int], ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    discount: Fraction
+    sizes: tuple[int, ...]  # of all axes
+    kernels: tuple[Cases[Kernel], ...]  # in the order in which they are drawn
+    drawn_by: Mapping[int, int]  # the position of the kernel that draws an axis
+    rewards: tuple[Cases[Table], ...]
+    initial: tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """What a plan claims: functions, their weights at each step, and what follows at the start."""
+
+    variables: tuple[tuple[str, int], ...]
+    actions: tuple[str, ...]
+    horizon: int | None
+    discount: Fraction
+    functions: tuple[Table, ...]
+    weights: tuple[tuple[Fraction, ...], ...]  # (steps, functions)
+    upper_bound: Fraction
+    at_start: Fraction | None  # tighter, for a reason that is not in the weights
+    reason: str
+
+
+# Reading a model -------------------------------------------------------------------------------
+
+
+def read_bytes(path: str, largest: int) -> bytes:
+    """The content of a file that is not too large."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            content = file.read(largest + 1)
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"cannot read {path!r}: {short(error)}") from None
+    expect(len(content) <= largest, f"{path!r} has more than {largest} bytes")
+    return content
+
+
+def read_json(content: bytes, where: str) -> Any:
+    """JSON without repeated keys."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        expect(len(found) == len(pairs), f"{where}: an object has a key twice")
+        return found
+
+    try:
+        return json.loads(content.decode(), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise BadInputError(f"{where}: not JSON: {short(error)}") from None
+
+
+def short(value: object) -> str:
+    """A value, or an error, in one short line."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+def entries(data: Any, where: str, needed: str, optional: str = "") -> dict[str, Any]:
+    """An object with all the keys that are needed, and no others than the optional ones."""
+    expect(isinstance(data, dict), f"{where}: expected an object")
+    missing = set(needed.split()) - data.keys()
+    expect(not missing, f"{where}: expected {', '.join(sorted(missing))}")
+    unknown = data.keys() - {*needed.split(), *optional.split()}
+    expect(not unknown, f"{where}: unknown key {short(min(unknown, default=''))!r}")
+    return dict(data)
+
+
+def as_list(data: Any, where: str) -> list[Any]:
+    """A list of anything."""
+    expect(isinstance(data, list), f"{where}: expected a list")
+    return list(data)
+
+
+def names_of(data: Any, where: str) -> tuple[str, ...]:
+    """A list of different names."""
+    good = isinstance(data, list) and all(isinstance(name, str) and name for name in data)
+    expect(good and len(set(data)) == len(data), f"{where}: expected different names in a list")
+    return tuple(data)
+
+
+def whole(data: Any, least: int, most: int, where: str) -> int:
+    """A whole number within limits."""
+    good = type(data) is int and least <= data <= most
+    expect(good, f"{where}: expected a whole number from {least} to {most}")
+    return int(data)
+
+
+@cache
+def exact(number: float) -> Fraction:
+    """The rational that a float is."""
+    return Fraction(number)
+
+
+def rational(data: Any, where: str) -> Fraction:
+    """A number of a file: the float next to what is written, exactly."""
+    expect(type(data) in (int, float), f"{where}: expected a number")
+    try:
+        number = float(data)
+    except OverflowError:
+        number = math.inf
+    expect(math.isfinite(number), f"{where}: expected a finite number")
+    return exact(number)
+
+
+def flatten(data: Any, sizes: Sequence[int], where: str) -> list[Fraction]:
+    """The numbers of nested lists, one level for each axis."""
+    level = [data]
+    for size in sizes:
+        good = all(isinstance(part, list) and len(part) == size for part in level)
+        expect(good, f"{where}: expected nested lists of shape {tuple(sizes)}")
+        level = list(chain.from_iterable(level))
+    return [rational(number, where) for number in level]
+
+
+def row_of_chances(row: Sequence[Fraction], where: str) -> list[int]:
+    """Probabilities as whole numbers, to be divided by their sum."""
+    good = all(number >= 0 for number in row) and abs(sum(row, Fraction(-1))) <= ROW_TOLERANCE
+    expect(good, f"{where}: expected probabilities of at least 0 with a sum of 1")
+    unit = max(number.denominator for number in row)  # all are powers of two
+    return [number.numerator * (unit // number.denominator) for number in row]
+
+
+def read_cases(
+    data: Any, actions: Mapping[str, int], read: Callable[[Any, str], Item], where: str
+) -> Cases[Item]:
+    """Every action in exactly one case; "any" stands for those that no other case names."""
+    items: list[Item] = []
+    named: dict[int, int] = {}
+    rest: int | None = None
+    for number, one in enumerate(as_list(data, where)):
+        place = f"{where}, case {number}"
+        given = entries(one, place, "actions table", "parents drawn")
+        if given["actions"] == "any":
+            expect(rest is None, f"{where}: two cases are for any action")
+            rest = number
+        else:
+            names = names_of(given["actions"], place)
+            expect(actions.keys() >= set(names), f"{place}: unknown action")
+            positions = {actions[name] for name in names}
+            expect(not positions & named.keys(), f"{place}: an action that another case names")
+            named.update(dict.fromkeys(positions, number))
+        items.append(read(given, place))
+    left = len(actions) - len(named)
+    expect(rest is not None or not left, f"{where}: {left} actions are in no case")
+    listed = list(named.values())
+    # Nobody lists the actions of the rest, so they cannot be the exceptions.
+    usual = rest if rest is not None and left else max(set(listed), key=listed.count)
+    others = {action: items[case] for action, case in named.items() if case != usual}
+    return Cases(items[usual], others)
+
+
+def read_variables(data: Any, where: str) -> list[tuple[str, int]]:
+    """Names and sizes."""
+    given = [entries(one, where, "name size") for one in as_list(data, where)]
+    names = names_of([one["name"] for one in given], where)
+    sizes = (whole(one["size"], 1, 2**16, where) for one in given)
+    return list(zip(names, sizes, strict=True))
+
+
+def read_model(content: bytes) -> Model:
+    """A model from the bytes of its file."""
+    needed = "format version variables actions conditionals rewards horizon initial"
+    data = entries(read_json(content, "model"), "model", needed, "digest latents discount")
+    expect((data["format"], data["version"]) == MODEL, f"model: expected {MODEL}")
+    check_digest(content, data.get("digest"))
+    variables = read_variables(data["variables"], "variables")
+    everything = variables + read_variables(data.get("latents", []), "latents")
+    count = len(variables)
+    expect(count > 0, "variables: expected at least one")
+    names_of([name for name, _ in everything], "variables and latents")
+    sizes = tuple(size for _, size in (*variables, *everything))
+    current = {name: axis for axis, (name, _) in enumerate(variables)}
+    drawable = {name: count + axis for axis, (name, _) in enumerate(everything)}
+    drawn: dict[str, int] = {}  # what the conditionals so far draw
+    drawn_by: dict[int, int] = {}
+    actions = names_of(data["actions"], "actions")
+    expect(len(actions) > 0, "actions: expected at least one")
+    positions = {name: position for position, name in enumerate(actions)}
+
+    def axes_of(data: Any, known: Mapping[str, int], where: str) -> Axes:
+        names = names_of(data, where)
+        unknown = ", ".join(name for name in names if name not in known)
+        expect(not unknown, f"{where}: unknown or not drawn yet: {short(unknown)!r}")
+        return tuple(known[name] for name in names)
+
+    def read_mean(given: Any, where: str) -> Table:
+        expect(not given.get("drawn"), f"{where}: expected current values only")
+        axes = axes_of(given.get("parents", []), current, f"{where}, parents")
+        return Table(axes, flatten(given["table"], [sizes[axis] for axis in axes], where))
+
+    def read_kernel(children: Axes, given: Any, where: str) -> Kernel:
+        parents = axes_of(given.get("parents", []), current, f"{where}, parents")
+        inputs = (*parents, *axes_of(given.get("drawn", []), drawn, f"{where}, drawn"))
+        numbers = flatten(given["table"], [sizes[axis] for axis in (*inputs, *children)], where)
+        width = math.prod(sizes[axis] for axis in children)
+        starts = range(0, len(numbers), width)
+        rows = [row_of_chances(numbers[start : start + width], where) for start in starts]
+        return Kernel(inputs, children, list(chain.from_iterable(rows)), list(map(sum, rows)))
+
+    kernels = []
+    for position, one in enumerate(as_list(data["conditionals"], "conditionals")):
+        where = f"conditional {position}"
+        given = entries(one, where, "children cases")
+        children = axes_of(given["children"], drawable, where)
+        expect(len(children) > 0, f"{where}: it draws nothing")
+        expect(not drawn_by.keys() & set(children), f"{where}: drawn a second time")
+        kernels.append(read_cases(given["cases"], positions, partial(read_kernel, children), where))
+        drawn.update((name, drawable[name]) for name in given["children"])
+        drawn_by.update(dict.fromkeys(children, position))
+    missing = ", ".join(name for name in drawable if name not in drawn)
+    expect(not missing, f"no conditional draws {short(missing)}")
+    rewards = []
+    for position, one in enumerate(as_list(data["rewards"], "rewards")):
+        where = f"reward {position}"
+        given = entries(one, where, "name cases low high", "sigma")
+        rewards.append(read_cases(given["cases"], positions, read_mean, where))
+    horizon, discount = read_end(data["horizon"], data.get("discount", 1.0), "model")
+    initial = tuple(read_initial(data["initial"], variables))
+    return Model(
+        *(tuple(variables), actions, horizon, discount, sizes, tuple(kernels), drawn_by),
+        *(tuple(rewards), initial),
+    )
+
+
+def check_digest(content: bytes, digest: object) -> None:
+    """Refuse a model that was changed since it was written, unless its digest was taken out."""
+    if digest is not None:
+        good = isinstance(digest, str) and len(digest) == 64 and digest.isascii()
+        blank = content.replace(str(digest).encode(errors="replace"), b"0" * 64, 1)
+        good = good and hashlib.sha256(blank).hexdigest() == digest
+        expect(good, "model: changed since it was written; if on purpose, remove its digest")
+
+
+def read_end(horizon: Any, discount: Any, where: str) -> tuple[int | None, Fraction]:
+    """Horizon and discount."""
+    steps = None if horizon is None else whole(horizon, 1, 10**9, f"{where}: horizon")
+    factor = rational(discount, f"{where}: discount")
+    expect(0 < factor <= 1, f"{where}: discount: expected more than 0 and at most 1")
+    expect(steps is not None or factor < 1, f"{where}: no horizon and no discount")
+    return steps, factor
+
+
+def read_initial(data: Any, variables: Sequence[tuple[str, int]]) -> Iterator[tuple[Fraction, ...]]:
+    """The distribution of each variable at the start; 0 where none is given."""
+    expect(isinstance(data, dict), "initial: expected an object")
+    unknown = data.keys() - {name for name, _ in variables}
+    expect(not unknown, f"initial: unknown variable {short(min(unknown, default=''))!r}")
+    for name, size in variables:
+        where = f"initial of {short(name)!r}"
+        start = data.get(name, 0)
+        if isinstance(start, list):
+            row = row_of_chances(flatten(start, [size], where), where)
+            yield tuple(Fraction(chance, sum(row)) for chance in row)
+        else:
+            value = whole(start, 0, size - 1, where)
+            yield tuple(Fraction(value == other) for other in range(size))
+
+
+# Reading a plan --------------------------------------------------------------------------------
+
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, MemoryError),
+    *(ValueError, TypeError, SyntaxError, RuntimeError, IndexError, KeyError, AttributeError),
+)
+"""What damaged or hostile archives and headers make the standard library raise."""
+
+
+def read_claim(content: bytes) -> Claim:
+    """What a plan claims, from the bytes of its file."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            header, _ = read_array(packed, "about", "|u1")
+            numbers, count = read_array(packed, "functions", "<f8")
+            weights, shape = read_array(packed, "bound_weights", "<f8")
+    except DAMAGED as error:
+        raise BadInputError(f"plan: damaged, or no plan: {short(error)}") from None
+    data = read_json(bytes(header), "plan")
+    expect(isinstance(data, dict), "plan: expected an object")
+    expect((data.get("format"), data.get("version")) == PLAN, f"plan: expected {PLAN}")
+    needed = "variables actions horizon discount scopes upper_bound at_start proof"
+    data = entries({key: data[key] for key in needed.split() if key in data}, "plan", needed)
+    pairs = [as_list(one, "plan: variables") for one in as_list(data["variables"], "plan")]
+    expect(all(len(pair) == 2 for pair in pairs), "plan: variables: expected names and sizes")
+    names = names_of([pair[0] for pair in pairs], "plan: variables")
+    sizes = [whole(pair[1], 1, 2**16, "plan: variables") for pair in pairs]
+    horizon, discount = read_end(data["horizon"], data["discount"], "plan")
+    functions = read_functions(data["scopes"], sizes, numbers, count)
+    width = len(functions)
+    expected = (1 if horizon is None else horizon + 1, width)
+    expect(shape == expected, f"plan: bound_weights: expected the shape {expected}")
+    rows = [tuple(map(exact, weights[at : at + width])) for at in range(0, len(weights), width)]
+    expect(horizon is None or not any(rows.pop()), "plan: expected weights of 0 after the end")
+    at_start = data["at_start"]
+    return Claim(
+        tuple(zip(names, sizes, strict=True)),
+        names_of(data["actions"], "plan: actions"),
+        horizon,
+        discount,
+        functions,
+        tuple(rows),
+        rational(data["upper_bound"], "plan: upper_bound"),
+        None if at_start is None else rational(at_start, "plan: at_start"),
+        short(data["proof"]),
+    )
+
+
+def read_array(packed: zipfile.ZipFile, name: str, kind: str) -> tuple[Sequence[Any], Axes]:
+    """Numbers and shape of one array, the last axis fastest; nothing in it is ever run."""
+    where = f"plan: array {name!r}"
+    parts = [part for part in packed.infolist() if part.filename == f"{name}.npy"]
+    expect(len(parts) == 1, f"{where}: expected once, found {len(parts)} times")
+    expect(parts[0].file_size <= LARGEST_PART, f"{where}: too large")
+    known = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    expect(parts[0].compress_type in known, f"{where}: compressed in an unknown way")
+    with packed.open(parts[0]) as file:
+        content = file.read(LARGEST_PART + 1)
+    expect(content[:6] == b"\x93NUMPY" and content[6] in (1, 2), f"{where}: not as NumPy writes it")
+    begin = 10 if content[6] == 1 else 12
+    (length,) = struct.unpack("<H" if begin == 10 else "<I", content[8:begin])
+    expect(length <= 2**14, f"{where}: its header is too long")
+    header = ast.literal_eval(content[begin : begin + length].decode("latin1").strip())
+    good = isinstance(header, dict) and header.keys() == {"descr", "fortran_order", "shape"}
+    expect(good and header["descr"] == kind, f"{where}: expected numbers of kind {kind!r}")
+    shape, body = header["shape"], content[begin + length :]
+    good = isinstance(shape, tuple) and len(shape) <= 2
+    good = good and all(type(size) is int and size >= 0 for size in shape)
+    expect(good and len(body) == math.prod(shape) * int(kind[2]), f"{where}: wrong length")
+    if kind == "|u1":
+        return body, shape
+    numbers = struct.unpack(f"<{len(body) // 8}d", body)
+    expect(all(map(math.isfinite, numbers)), f"{where}: expected finite numbers")
+    if header["fortran_order"] and len(shape) == 2:
+        numbers = tuple(chain.from_iterable(numbers[row :: shape[0]] for row in range(shape[0])))
+    return numbers, shape
+
+
+def read_functions(
+    scopes: Any, sizes: Sequence[int], numbers: Sequence[float], shape: Axes
+) -> tuple[Table, ...]:
+    """The functions, whose numbers stand one after another in one array."""
+    found = []
+    begin = 0
+    for scope in as_list(scopes, "plan: scopes"):
+        good = isinstance(scope, list) and all(type(axis) is int for axis in scope)
+        good = good and all(0 <= axis < len(sizes) for axis in scope)
+        expect(good and sorted(set(scope)) == scope, "plan: scopes: expected sorted positions")
+        end = begin + math.prod(sizes[axis] for axis in scope)
+        expect(end <= len(numbers), "plan: functions: too few numbers")
+        found.append(Table(tuple(scope), [exact(number) for number in numbers[begin:end]]))
+        begin = end
+    expect(len(found) > 0 and shape == (begin,), "plan: functions: too many numbers")
+    return tuple(found)
+
+
+# Tables and expectations -----------------------------------------------------------------------
+
+
+class Places:
+    """Where tables have the entries of assignments of other axes, computed once."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = sizes
+        self._known: dict[tuple[Axes, Axes], list[int]] = {}
+        self._kept = 0
+
+    def count(self, axes: Iterable[int]) -> int:
+        """How many assignments there are."""
+        return math.prod(self.sizes[axis] for axis in axes)
+
+    def within(self, axes: Axes, full: Axes) -> list[int]:
+        """For each assignment of the full axes, the place in a table over some of them."""
+        found = self._known.get((axes, full))
+        if found is None:
+            stride, step = dict.fromkeys(full, 0), 1
+            for axis in reversed(axes):
+                stride[axis] = step
+                step *= self.sizes[axis]
+            found = [0]
+            for axis in full:
+                jumps = [value * stride[axis] for value in range(self.sizes[axis])]
+                found = [place + jump for place in found for jump in jumps]
+            self._kept += len(found)
+            if self._kept > LARGEST_MEMORY:
+                self._known.clear()
+                self._kept = len(found)
+            self._known[axes, full] = found
+        return found
+
+    def spread(self, table: Table, full: Axes) -> Iterator[Any]:
+        """The numbers of a table for each assignment of more axes."""
+        return map(table.numbers.__getitem__, self.within(table.axes, full))
+
+    def entry(self, table: Table, state: Sequence[int]) -> Any:
+        """The number of a table at a state."""
+        place = 0
+        for axis in table.axes:
+            place = place * self.sizes[axis] + state[axis]
+        return table.numbers[place]
+
+
+def without_idle_axes(table: Table, places: Places) -> Table:
+    """The same function as a table of those axes only on which it depends."""
+    for axis in table.axes:
+        rest = tuple(other for other in table.axes if other != axis)
+        numbers = list(places.spread(table, (axis, *rest)))
+        part = places.count(rest)
+        if numbers[part:] == numbers[:-part]:  # for each value of the axis as for the one before
+            table = Table(rest, numbers[:part])
+    return table
+
+
+def contractions(model: Model, axes: Axes, action: int) -> Iterator[tuple[Kernel, Axes]]:
+    """The kernels that average drawn axes away, one after another, and the axes that each leaves.
+
+    What is drawn last is averaged first; of those that look at nothing drawn, and so at none of the
+    others, in any order: the smallest table first.
+    """
+    count = len(model.variables)
+
+    def size(kernel: Kernel) -> int:
+        return math.prod(model.sizes[axis] for axis in {*axes, *kernel.inputs, *kernel.drawn})
+
+    while drawn := {model.drawn_by[axis] for axis in axes if axis >= count}:
+        ready: list[Kernel] = []
+        for position in sorted(drawn, reverse=True):
+            ready.append(model.kernels[position].at(action))
+            if any(axis >= count for axis in ready[-1].inputs):
+                break
+        kernel = min(ready, key=size)
+        axes = tuple(sorted({*axes, *kernel.inputs} - {*kernel.drawn}))
+        yield kernel, axes
+
+
+def expectation(
+    model: Model, function: Table, action: int, places: Places, divide: Callable[[Any, int], Any]
+) -> Table:
+    """E[h(s') | s, a] as a table of current values."""
+    count = len(model.variables)
+    table = Table(tuple(count + axis for axis in function.axes), function.numbers)
+    for kernel, rest in contractions(model, table.axes, action):
+        full = (*rest, *kernel.drawn)
+        refuse_if_large(places.count(full), full, "an expectation")
+        chances = places.spread(Table((*kernel.inputs, *kernel.drawn), kernel.chances), full)
+        products = list(map(mul, chances, places.spread(table, full)))
+        outcomes = places.count(kernel.drawn)
+        sums = products[::outcomes]
+        for outcome in range(1, outcomes):
+            sums = list(map(add, sums, products[outcome::outcomes]))
+        totals = places.spread(Table(kernel.inputs, kernel.totals), rest)
+        means = list(map(divide, sums, totals))
+        table = Table(rest, means)
+    return table
+
+
+def divide_exactly(number: Any, total: int) -> Fraction:
+    """A fraction."""
+    return Fraction(number) / total
+
+
+def divide_up(number: int, total: int) -> int:
+    """The next integer from the quotient on."""
+    return -(-number // total)
+
+
+def expectations(model: Model, function: Table, places: Places) -> Cases[Table]:
+    """E[h(s') | s, a] for every action; those under which the same is drawn share a table."""
+    axes = tuple(len(model.variables) + axis for axis in function.axes)
+    by_kernels: dict[tuple[Kernel, ...], Table] = {}
+    by_numbers: dict[tuple[Axes, tuple[Fraction, ...]], Table] = {}
+
+    def at(action: int) -> Table:
+        kernels = tuple(kernel for kernel, _ in contractions(model, axes, action))
+        if kernels not in by_kernels:
+            means = expectation(model, function, action, places, divide_exactly)
+            table = without_idle_axes(means, places)
+            # Equal tables become one, so that whatever is made of them is made once.
+            found = by_numbers.setdefault((table.axes, tuple(table.numbers)), table)
+            by_kernels[kernels] = found
+        return by_kernels[kernels]
+
+    seen: set[int] = set()
+    waiting = [model.drawn_by[axis] for axis in axes]
+    while waiting:
+        if (position := waiting.pop()) not in seen:
+            seen.add(position)
+            cases = model.kernels[position]
+            inputs = {
+                a for kernel in (cases.usual, *cases.exceptions.values()) for a in kernel.inputs
+            }
+            waiting += [model.drawn_by[axis] for axis in inputs & model.drawn_by.keys()]
+    listed = {action for position in seen for action in model.kernels[position].exceptions}
+    usual = at(next((a for a in range(len(model.actions)) if a not in listed), 0))
+    found = {action: at(action) for action in sorted(listed)}
+    return Cases(usual, {action: table for action, table in found.items() if table is not usual})
+
+
+def refuse_if_large(size: int, axes: Sequence[int], what: str) -> None:
+    """Refuse a table before it is made."""
+    expect(
+        size <= LARGEST_TABLE,
+        f"too wide: {what} needs a table of {decimal(Fraction(size), digits=3)} entries over "
+        f"{len(axes)} variables, {decimal(Fraction(size, 2**22), digits=3)} GiB or so; the limit "
+        f"is {LARGEST_TABLE} entries",
+    )
+
+
+# Elimination -----------------------------------------------------------------------------------
+
+
+def elimination_order(scopes: Iterable[Axes]) -> list[int]:
+    """Variables, first those that join the fewest others that were apart.
+
+    Any order gives the same maximum. Among equals, the one with the shortest chain of messages
+    behind it goes first: then few messages depend on any one table, and actions share the others.
+    """
+    neighbours: dict[int, set[int]] = {}
+    for scope in set(scopes):
+        for axis in scope:
+            neighbours.setdefault(axis, set()).update(set(scope) - {axis})
+    depth = dict.fromkeys(neighbours, 0)
+
+    def rate(axis: int) -> tuple[int, int, int]:
+        around = neighbours[axis]
+        joined = sum(len(around & neighbours[other]) for other in around)
+        return (len(around) * (len(around) - 1) - joined) // 2, depth[axis], axis
+
+    rating = {axis: rate(axis) for axis in neighbours}
+    waiting = list(rating.values())
+    heapify(waiting)
+    order = []
+    while waiting:
+        rated = heappop(waiting)
+        axis = rated[2]
+        if rating.get(axis) != rated:  # gone, or rated again since
+            continue
+        del rating[axis]
+        order.append(axis)
+        around = neighbours.pop(axis)
+        touched = set(around)
+        for other in around:
+            touched |= neighbours[other]
+            neighbours[other] |= around
+            neighbours[other] -= {axis, other}
+            depth[other] = max(depth[other], depth[axis] + 1)
+        for other in touched & rating.keys():
+            if rating[other] != (again := rate(other)):
+                rating[other] = again
+                heappush(waiting, again)
+    return order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A table whose numbers are multiplied by what a step's weights say."""
+
+    table: Table
+    factor: Callable[[int], Fraction]  # of the step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The terms of one action, by the variable with which each is eliminated."""
+
+    action: int
+    terms: tuple[Term, ...]
+    rank: Mapping[int, int]  # of a variable in the order of elimination
+    buckets: tuple[tuple[int, tuple[Term, ...]], ...]  # in this order
+    largest: int  # entries of a table
+
+
+def make_networks(
+    usual: Sequence[Term], changes: Mapping[int, Mapping[int, Term]], n_actions: int, places: Places
+) -> list[Network]:
+    """One network for each action that changes some terms, and one for all the others."""
+    plain = next((action for action in range(n_actions) if action not in changes), None)
+    actions = [*([] if plain is None else [plain]), *sorted(changes)]
+    typical = min(actions, key=lambda action: len(changes.get(action, {})))
+    shared: dict[tuple[Term, ...], tuple[Term, ...]] = {}
+
+    def terms_of(action: int) -> list[Term]:
+        return [changes.get(action, {}).get(place, term) for place, term in enumerate(usual)]
+
+    order = elimination_order(term.table.axes for term in terms_of(typical))
+    ordinary = largest_table(order, terms_of(typical), places)[0]
+    networks = []
+    for action in actions:
+        terms = terms_of(action)
+        chosen = [
+            *order,
+            *sorted({axis for term in terms for axis in term.table.axes} - set(order)),
+        ]
+        size, axes = largest_table(chosen, terms, places)
+        if size > max(ordinary, SMALL_TABLE) or size > LARGEST_TABLE:
+            own = elimination_order(term.table.axes for term in terms)
+            if largest_table(own, terms, places)[0] < size:
+                chosen = own
+                size, axes = largest_table(own, terms, places)
+        refuse_if_large(size, axes, "an elimination")
+        rank = {axis: position for position, axis in enumerate(chosen)}
+        buckets: dict[int, list[Term]] = {axis: [] for axis in chosen}
+        for term in terms:
+            if term.table.axes:
+                buckets[min(term.table.axes, key=rank.__getitem__)].append(term)
+        # The same objects for the same terms, so that messages made of them are found again.
+        kept = [(axis, tuple(bucket)) for axis, bucket in buckets.items()]
+        named = tuple((axis, shared.setdefault(bucket, bucket)) for axis, bucket in kept)
+        networks.append(Network(action, tuple(terms), rank, named, size))
+    return networks
+
+
+def largest_table(order: Sequence[int], terms: Sequence[Term], places: Places) -> tuple[int, Axes]:
+    """Entries and axes of the largest table that an order of elimination needs."""
+    rank = {axis: position for position, axis in enumerate(order)}
+    joined = {axis: {axis} for axis in order}
+    for axes in {term.table.axes for term in terms if term.table.axes}:
+        joined[min(axes, key=rank.__getitem__)].update(axes)
+    largest: tuple[int, Axes] = (1, ())
+    for axis in order:
+        largest = max(largest, (places.count(joined[axis]), tuple(sorted(joined[axis]))))
+        rest = joined[axis] - {axis}
+        if rest:
+            joined[min(rest, key=rank.__getitem__)].update(rest)
+    return largest
+
+
+class Step:
+    """The largest sums over all states of the terms of one step; actions share messages."""
+
+    def __init__(self, step: int, places: Places) -> None:
+        self.step = step
+        self.places = places
+        self._tables: dict[Term, Table] = {}
+        self._messages: dict[object, Table] = {}
+        self._kept = 0
+
+    def in_units(self, term: Term) -> Table:
+        """The table of a term, rounded up."""
+        found = self._tables.get(term)
+        if found is None:
+            factor = term.factor(self.step)
+            above, below = factor.numerator << UNIT_BITS, factor.denominator
+            found = Table(
+                term.table.axes,
+                [divide_up(above * n.numerator, below * n.denominator) for n in term.table.numbers],
+            )
+            self._tables[term] = found
+        return found
+
+    def maximum(self, network: Network, added: list[tuple[int, list[Table]]] | None = None) -> int:
+        """The largest sum, in units; the tables added up for each variable go to `added`."""
+        total = sum(self.in_units(t).numbers[0] for t in network.terms if not t.table.axes)
+        arrived: dict[int, list[Table]] = {}
+        for axis, terms in network.buckets:
+            messages = tuple(arrived.pop(axis, ()))
+            message = self._messages.get((axis, terms, messages))
+            if message is None or added is not None:
+                tables = [*map(self.in_units, terms), *messages]
+                if added is not None:
+                    added.append((axis, tables))
+                message = self._eliminate(axis, tables)
+                self._kept += len(message.numbers)
+                if self._kept > LARGEST_MEMORY:
+                    self._messages.clear()
+                    self._kept = len(message.numbers)
+                self._messages[axis, terms, messages] = message
+            if message.axes:
+                target = min(message.axes, key=network.rank.__getitem__)
+                arrived.setdefault(target, []).append(message)
+            else:
+                total += message.numbers[0]
+        return int(total)
+
+    def _eliminate(self, axis: int, tables: Sequence[Table]) -> Table:
+        """max over one variable of the sum of all tables that depend on it."""
+        rest = tuple(sorted({other for table in tables for other in table.axes} - {axis}))
+        full = (*rest, axis)
+        sums = [0] * self.places.count(full)
+        for table in tables:
+            sums = list(map(add, sums, self.places.spread(table, full)))
+        size = self.places.sizes[axis]
+        if size > 1:
+            sums = list(map(max, *(sums[value::size] for value in range(size))))
+        return Table(rest, sums)
+
+    def maximiser(self, network: Network, n_variables: int) -> tuple[int, ...]:
+        """A state with the largest sum: the variable eliminated last takes its best value first."""
+        added: list[tuple[int, list[Table]]] = []
+        self.maximum(network, added)
+        state = [0] * n_variables
+        for axis, tables in reversed(added):
+            sums = []
+            for value in range(self.places.sizes[axis]):
+                state[axis] = value
+                sums.append(sum(self.places.entry(table, state) for table in tables))
+            state[axis] = sums.index(max(sums))
+        return tuple(state)
+
+
+# The verdict -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Excess:
+    """The largest left side of a step's inequality: at most `most`, and `here` at a state."""
+
+    step: int
+    most: Fraction
+    here: Fraction
+    state: tuple[int, ...]
+    action: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What was found of a plan's claim."""
+
+    claim: Claim
+    bound: Fraction  # E[V_1]
+    steps: tuple[Excess, ...]
+    at_start: tuple[Fraction | None, Fraction] | None  # what the best policy earns: from, to
+    largest_table: int
+    seconds: float
+
+    @property
+    def tightest(self) -> Excess:
+        """The step that is nearest to a violation, or beyond."""
+        return max(self.steps, key=lambda one: one.most)
+
+    @property
+    def slack(self) -> Fraction:
+        """By how much every inequality holds at least; negative where one was not proved."""
+        return -self.tightest.most
+
+    @property
+    def tighter(self) -> bool | None:
+        """Whether the plan's tighter claim for the start is proved; None where nobody knows."""
+        if self.claim.at_start is None or self.claim.at_start >= self.bound:
+            return True
+        if self.at_start is None:
+            return None
+        low, high = self.at_start
+        if low is not None and low > self.claim.at_start:
+            return False
+        return True if high <= self.claim.at_start else None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound by elimination was proved, and no tighter claim refuted."""
+        return (
+            self.slack >= 0 and self.bound <= self.claim.upper_bound and self.tighter is not False
+        )
+
+    @property
+    def best(self) -> Fraction:
+        """The least that was proved for the start, where anything was."""
+        return self.bound if self.at_start is None else min(self.bound, self.at_start[1])
+
+    def lines(self) -> list[str]:
+        """The verdict in words."""
+        claim, worst = self.claim, self.tightest
+        where = f"step {worst.step}, action {worst.action!r}"
+        state = f"state {short(list(worst.state))}"
+        claimed = decimal(claim.upper_bound, down=not self.proved)
+        if self.slack < 0 and worst.here > 0:
+            missing = decimal(worst.here, down=True)
+            first = f"REFUTED: V >= R + E V' fails by {missing} at {where}, {state}."
+        elif self.slack < 0:
+            first = f"NOT PROVED: V >= R + E V' at {where}, {state}, is too close to call."
+        elif self.bound > claim.upper_bound:
+            first = f"REFUTED: the plan claims {claimed}, its weights prove {decimal(self.bound)}."
+        else:
+            first = f"PROVED: no policy earns more than {decimal(self.best)} from the start."
+        found = [first]
+        if self.slack >= 0:
+            spare = decimal(self.slack, down=True)
+            found.append(
+                f"V >= R + E V' at every state and step, {spare} to spare; tightest at {where}."
+            )
+            found.append(f"By weights: {decimal(self.bound)}; the plan claims {claimed}.")
+        if claim.at_start is not None and claim.at_start < self.bound:
+            words = {
+                True: "proved",
+                False: "REFUTED",
+                None: "not proved: weights say nothing of it",
+            }
+            start = decimal(claim.at_start, down=self.tighter is False)
+            found.append(f"By {claim.reason}: the plan claims {start}; {words[self.tighter]}.")
+        steps = f"{len(self.steps)} step" + "s" * (len(self.steps) > 1)
+        size = f"largest table {self.largest_table} entries"
+        return [*found, f"{steps}, {size}, {self.seconds:.1f} s"]
+
+
+def decimal(number: Fraction, down: bool = False, digits: int = 12) -> str:
+    """Some digits, rounded up, or down, to the side that is safe."""
+    context = Context(digits, ROUND_FLOOR if down else ROUND_CEILING, -(10**6), 10**6)
+    quotient = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return f"{quotient.normalize(context):.{digits}g}" if quotient else "0"
+
+
+def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
+    """Prove or refute what a plan claims of a model."""
+    began = time.perf_counter()
+    for what in ("variables", "actions", "horizon", "discount"):
+        same = getattr(model, what) == getattr(claim, what)
+        expect(same, f"the plan is for another model: {what} differ")
+    places = Places(model.sizes)
+    networks = make_networks(*bellman_terms(model, claim, places, tell), len(model.actions), places)
+    steps = []
+    for step in range(len(claim.weights)):
+        now = Step(step, places)
+        found = []
+        for number, network in enumerate(networks):
+            found.append(now.maximum(network))
+            tell(f"step {step + 1} of {len(claim.weights)}, action {number + 1} of {len(networks)}")
+        network = networks[found.index(max(found))]
+        state = now.maximiser(network, len(model.variables))
+        here = sum(term.factor(step) * places.entry(term.table, state) for term in network.terms)
+        name = model.actions[network.action]
+        steps.append(Excess(step + 1, max(found) * UNIT, here, state, name))
+    bound = mean_at_start(model, zip(claim.weights[0], claim.functions, strict=True))
+    feasible = all(one.most <= 0 for one in steps)
+    at_start = None
+    if feasible and claim.at_start is not None and claim.at_start < bound:
+        at_start = values_at_start(model, claim, places, tell)
+    widest = max(network.largest for network in networks)
+    seconds = time.perf_counter() - began
+    return Verdict(claim, bound, tuple(steps), at_start, widest, seconds)
+
+
+def bellman_terms(
+    model: Model, claim: Claim, places: Places, tell: Tell
+) -> tuple[list[Term], dict[int, dict[int, Term]]]:
+    """The left side of the inequality: usual terms, and those that an action changes, by place."""
+    usual: list[Term] = []
+    changes: dict[int, dict[int, Term]] = {}
+
+    def include(cases: Cases[Table], factor: Callable[[int], Fraction]) -> None:
+        known = {table: Term(table, factor) for table in (cases.usual, *cases.exceptions.values())}
+        for action, table in cases.exceptions.items():
+            changes.setdefault(action, {})[len(usual)] = known[table]
+        usual.append(known[cases.usual])
+
+    def weight(j: int, sign: int, step: int) -> Fraction:
+        return sign * claim.weights[step][j]
+
+    def weight_after(j: int, step: int) -> Fraction:
+        after = step if claim.horizon is None else step + 1
+        return (
+            model.discount * claim.weights[after][j] if after < len(claim.weights) else Fraction()
+        )
+
+    for reward in model.rewards:
+        include(reward, lambda _: Fraction(1))
+    used = [j for j in range(len(claim.functions)) if any(row[j] for row in claim.weights)]
+    for number, j in enumerate(used):
+        tell(f"expectations: {number} of {len(used)} functions")
+        function = without_idle_axes(claim.functions[j], places)
+        include(Cases(function, {}), partial(weight, j, -1))
+        include(expectations(model, function, places), partial(weight_after, j))
+    return usual, changes
+
+
+def mean_at_start(model: Model, terms: Iterable[tuple[Fraction, Table]]) -> Fraction:
+    """E[sum of weights times functions] at the start, where variables are independent."""
+    total = Fraction(0)
+    for weight, function in terms:
+        chances = product(*(model.initial[axis] for axis in function.axes))
+        for row, number in zip(chances, function.numbers, strict=True):
+            if weight and number and all(row):
+                total += weight * number * math.prod(row, start=Fraction(1))
+    return total
+
+
+def values_at_start(
+    model: Model, claim: Claim, places: Places, tell: Tell
+) -> tuple[Fraction | None, Fraction] | None:
+    """Between what and what the best policy earns, by the values of all states; None if too many.
+
+    V_l = max over a of R + discount * E[V_{l+1}], rounded up, from V = 0 at the end. Without a
+    horizon it starts from the V of the weights, which was proved to lie above, and stays above.
+    """
+    states = tuple(range(len(model.variables)))
+    drawn = tuple(len(states) + axis for axis in states)
+    size = places.count(states)
+    actions = range(len(model.actions))
+    if size > LARGEST_TABLE or size * len(actions) > MOST_WORK:
+        return None
+    parts = [
+        places.count((*axes, *kernel.drawn))
+        for action in actions
+        for kernel, axes in contractions(model, drawn, action)
+    ]
+    sweeps = MOST_WORK // sum(parts, size * len(actions))
+    if max(parts) > LARGEST_TABLE or sweeps < (model.horizon or 1):
+        return None
+    now = Step(0, places)
+
+    def added(terms: Iterable[Term]) -> list[int]:
+        numbers = [0] * size
+        for term in terms:
+            numbers = list(map(add, numbers, places.spread(now.in_units(term), states)))
+        return numbers
+
+    rewards = {
+        action: added(Term(cases.at(action), lambda _: Fraction(1)) for cases in model.rewards)
+        for action in actions
+    }
+    values = [0] * size
+    if claim.horizon is None:
+        pairs = zip(claim.functions, claim.weights[0], strict=True)
+        values = added(Term(table, lambda _, w=weight: w) for table, weight in pairs)  # type: ignore[misc]
+    above, below = model.discount.numerator, model.discount.denominator
+    high = Fraction(0)
+    for sweep in range(model.horizon or sweeps):
+        tell(f"values of {size} states, sweep {sweep + 1} of {model.horizon or sweeps}")
+        best: list[int] = []
+        for action in actions:
+            means = expectation(model, Table(states, values), action, places, divide_up)
+            spread = places.spread(means, states)
+            totals = [
+                r + divide_up(above * m, below)
+                for r, m in zip(rewards[action], spread, strict=True)
+            ]
+            best = list(map(max, best, totals)) if best else totals
+        values = best
+        if sweep + 1 == model.horizon or model.horizon is None:
+            high = mean_at_start(model, [(UNIT, Table(states, values))])
+        if claim.horizon is None and claim.at_start is not None and high <= claim.at_start:
+            break
+    if model.horizon is None:
+        return None, high
+    # Each sum of a step is rounded up once, by less than a unit.
+    roundings = model.horizon * (len(model.kernels) + len(model.rewards) + 1)
+    return high - roundings * UNIT, high
+
+
+def progress(every: float = 2.0) -> Tell:
+    """Lines on the error stream, some seconds apart."""
+    last = began = time.perf_counter()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if now - last >= every:
+            last = now
+            print(f"{now - began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if the plan's bound was proved, 1 if not, 2 if there is nothing that can be checked."""
+    if len(arguments) != 2:
+        print("usage: checker.py MODEL.json PLAN.npz", file=sys.stderr)
+        return 2
+    try:
+        model = read_model(read_bytes(arguments[0], LARGEST_MODEL))
+        claim = read_claim(read_bytes(arguments[1], 4 * LARGEST_PART))
+        verdict = check(model, claim, progress())
+    except BadInputError as error:
+        print(f"checker: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(verdict.lines()))
+    return 0 if verdict.proved else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
