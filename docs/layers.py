@@ -130,8 +130,8 @@ def picture() -> str:
         text(
             LEFT,
             46,
-            "In each box: what other layers import most. Curves: who imports from whom (the first "
-            "two serve all).",
+            "In each box: what other layers import most. Curves: who imports from whom (none where "
+            "nearly all do).",
             12,
             fill="#4b5563",
         ),

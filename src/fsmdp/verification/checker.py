@@ -38,18 +38,19 @@ import sys
 import time
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache, partial
 from heapq import heapify, heappop, heappush
 from itertools import chain, product
-from operator import add, mul
+from operator import add, mul, sub
 from typing import Any, Generic, TypeVar
 
 MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 3)  # formats and versions
-LARGEST_MODEL, LARGEST_PART = 2**26, 2**28  # bytes of a model file, and of an array of a plan
+LARGEST_MODEL, LARGEST_PLAN, LARGEST_PART = 2**26, 2**30, 2**28  # bytes: files, and an array
 LARGEST_TABLE, LARGEST_MEMORY = 2**20, 2**22  # entries; one takes about 250 bytes
 SMALL_TABLE = 2**10  # up to here one order of elimination is good enough for all actions
 MOST_WORK = 5 * 10**7  # products, about a minute, to find the values of all states
@@ -189,6 +190,12 @@ def as_list(data: Any, where: str) -> list[Any]:
     return list(data)
 
 
+def expect_format(data: Mapping[str, Any], known: tuple[str, int]) -> None:
+    """Refuse what another release means otherwise."""
+    found = (data.get("format"), data.get("version"))
+    expect(found == known and type(found[1]) is int, f"expected format and version {known}")
+
+
 def names_of(data: Any, where: str) -> tuple[str, ...]:
     """A list of different names."""
     good = isinstance(data, list) and all(isinstance(name, str) and name for name in data)
@@ -260,9 +267,8 @@ def read_cases(
         items.append(read(given, place))
     left = len(actions) - len(named)
     expect(rest is not None or not left, f"{where}: {left} actions are in no case")
-    listed = list(named.values())
     # Nobody lists the actions of the rest, so they cannot be the exceptions.
-    usual = rest if rest is not None and left else max(set(listed), key=listed.count)
+    usual = rest if rest is not None and left else Counter(named.values()).most_common(1)[0][0]
     others = {action: items[case] for action, case in named.items() if case != usual}
     return Cases(items[usual], others)
 
@@ -279,7 +285,7 @@ def read_model(content: bytes) -> Model:
     """A model from the bytes of its file."""
     needed = "format version variables actions conditionals rewards horizon initial"
     data = entries(read_json(content, "model"), "model", needed, "digest latents discount")
-    expect((data["format"], data["version"]) == MODEL, f"model: expected {MODEL}")
+    expect_format(data, MODEL)
     check_digest(content, data.get("digest"))
     variables = read_variables(data["variables"], "variables")
     everything = variables + read_variables(data.get("latents", []), "latents")
@@ -302,7 +308,7 @@ def read_model(content: bytes) -> Model:
         return tuple(known[name] for name in names)
 
     def read_mean(given: Any, where: str) -> Table:
-        expect(not given.get("drawn"), f"{where}: expected current values only")
+        expect(given.get("drawn", []) == [], f"{where}: expected current values only")
         axes = axes_of(given.get("parents", []), current, f"{where}, parents")
         return Table(axes, flatten(given["table"], [sizes[axis] for axis in axes], where))
 
@@ -378,7 +384,7 @@ def read_initial(data: Any, variables: Sequence[tuple[str, int]]) -> Iterator[tu
 
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, MemoryError),
-    *(ValueError, TypeError, SyntaxError, RuntimeError, IndexError, KeyError, AttributeError),
+    *(ValueError, TypeError, SyntaxError, RuntimeError, LookupError, ArithmeticError),
 )
 """What damaged or hostile archives and headers make the standard library raise."""
 
@@ -394,7 +400,7 @@ def read_claim(content: bytes) -> Claim:
         raise BadInputError(f"plan: damaged, or no plan: {short(error)}") from None
     data = read_json(bytes(header), "plan")
     expect(isinstance(data, dict), "plan: expected an object")
-    expect((data.get("format"), data.get("version")) == PLAN, f"plan: expected {PLAN}")
+    expect_format(data, PLAN)
     needed = "variables actions horizon discount scopes upper_bound at_start proof"
     data = entries({key: data[key] for key in needed.split() if key in data}, "plan", needed)
     pairs = [as_list(one, "plan: variables") for one in as_list(data["variables"], "plan")]
@@ -835,7 +841,7 @@ class Verdict:
     claim: Claim
     bound: Fraction  # E[V_1]
     steps: tuple[Excess, ...]
-    at_start: tuple[Fraction | None, Fraction] | None  # what the best policy earns: from, to
+    at_start: tuple[Fraction, Fraction] | None  # the best policy earns from this up to this
     largest_table: int
     seconds: float
 
@@ -851,15 +857,11 @@ class Verdict:
 
     @property
     def tighter(self) -> bool | None:
-        """Whether the plan's tighter claim for the start is proved; None where nobody knows."""
-        if self.claim.at_start is None or self.claim.at_start >= self.bound:
-            return True
-        if self.at_start is None:
+        """Whether a tighter claim for the start is proved; None if there is none, or who knows."""
+        if self.claim.at_start is None or self.at_start is None:
             return None
         low, high = self.at_start
-        if low is not None and low > self.claim.at_start:
-            return False
-        return True if high <= self.claim.at_start else None
+        return True if high <= self.claim.at_start else False if low > self.claim.at_start else None
 
     @property
     def proved(self) -> bool:
@@ -886,6 +888,8 @@ class Verdict:
             first = f"NOT PROVED: V >= R + E V' at {where}, {state}, is too close to call."
         elif self.bound > claim.upper_bound:
             first = f"REFUTED: the plan claims {claimed}, its weights prove {decimal(self.bound)}."
+        elif self.tighter is False:
+            first = "REFUTED: some policy earns more from the start than the plan claims."
         else:
             first = f"PROVED: no policy earns more than {decimal(self.best)} from the start."
         found = [first]
@@ -896,12 +900,8 @@ class Verdict:
             )
             found.append(f"By weights: {decimal(self.bound)}; the plan claims {claimed}.")
         if claim.at_start is not None and claim.at_start < self.bound:
-            words = {
-                True: "proved",
-                False: "REFUTED",
-                None: "not proved: weights say nothing of it",
-            }
             start = decimal(claim.at_start, down=self.tighter is False)
+            words = {True: "proved", False: "refuted", None: "not proved by anything in the file"}
             found.append(f"By {claim.reason}: the plan claims {start}; {words[self.tighter]}.")
         steps = f"{len(self.steps)} step" + "s" * (len(self.steps) > 1)
         size = f"largest table {self.largest_table} entries"
@@ -910,9 +910,9 @@ class Verdict:
 
 def decimal(number: Fraction, down: bool = False, digits: int = 12) -> str:
     """Some digits, rounded up, or down, to the side that is safe."""
-    context = Context(digits, ROUND_FLOOR if down else ROUND_CEILING, -(10**6), 10**6)
+    context = Context(digits, ROUND_FLOOR if down else ROUND_CEILING, MIN_EMIN, MAX_EMAX)
     quotient = context.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return f"{quotient.normalize(context):.{digits}g}" if quotient else "0"
+    return f"{quotient:.{digits}g}" if quotient else "0"
 
 
 def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
@@ -939,7 +939,7 @@ def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
     feasible = all(one.most <= 0 for one in steps)
     at_start = None
     if feasible and claim.at_start is not None and claim.at_start < bound:
-        at_start = values_at_start(model, claim, places, tell)
+        at_start = values_at_start(model, claim, claim.at_start, places, tell)
     widest = max(network.largest for network in networks)
     seconds = time.perf_counter() - began
     return Verdict(claim, bound, tuple(steps), at_start, widest, seconds)
@@ -990,18 +990,20 @@ def mean_at_start(model: Model, terms: Iterable[tuple[Fraction, Table]]) -> Frac
 
 
 def values_at_start(
-    model: Model, claim: Claim, places: Places, tell: Tell
-) -> tuple[Fraction | None, Fraction] | None:
+    model: Model, claim: Claim, target: Fraction, places: Places, tell: Tell
+) -> tuple[Fraction, Fraction] | None:
     """Between what and what the best policy earns, by the values of all states; None if too many.
 
     V_l = max over a of R + discount * E[V_{l+1}], rounded up, from V = 0 at the end. Without a
-    horizon it starts from the V of the weights, which was proved to lie above, and stays above.
+    horizon, sweeps start from the V of the weights, which was proved to lie above, and V stays
+    above. If the last one lowered V by at most c, and rounding raised it by at most e, then V is
+    above V* by at most (e + discount * c) / (1 - discount).
     """
     states = tuple(range(len(model.variables)))
     drawn = tuple(len(states) + axis for axis in states)
     size = places.count(states)
     actions = range(len(model.actions))
-    if size > LARGEST_TABLE or size * len(actions) > MOST_WORK:
+    if size * len(actions) > LARGEST_MEMORY:
         return None
     parts = [
         places.count((*axes, *kernel.drawn))
@@ -1028,28 +1030,26 @@ def values_at_start(
         pairs = zip(claim.functions, claim.weights[0], strict=True)
         values = added(Term(table, lambda _, w=weight: w) for table, weight in pairs)  # type: ignore[misc]
     above, below = model.discount.numerator, model.discount.denominator
-    high = Fraction(0)
+    roundings = len(model.kernels) + len(model.rewards) + 1  # in each sweep, each by less than 1
     for sweep in range(model.horizon or sweeps):
         tell(f"values of {size} states, sweep {sweep + 1} of {model.horizon or sweeps}")
-        best: list[int] = []
+        before, values = values, []
         for action in actions:
-            means = expectation(model, Table(states, values), action, places, divide_up)
-            spread = places.spread(means, states)
-            totals = [
-                r + divide_up(above * m, below)
-                for r, m in zip(rewards[action], spread, strict=True)
-            ]
-            best = list(map(max, best, totals)) if best else totals
-        values = best
-        if sweep + 1 == model.horizon or model.horizon is None:
+            means = expectation(model, Table(states, before), action, places, divide_up)
+            later = (divide_up(above * mean, below) for mean in places.spread(means, states))
+            totals = list(map(add, rewards[action], later))
+            values = list(map(max, values, totals)) if values else totals
+        if model.horizon is None or sweep + 1 == model.horizon:
             high = mean_at_start(model, [(UNIT, Table(states, values))])
-        if claim.horizon is None and claim.at_start is not None and high <= claim.at_start:
-            break
-    if model.horizon is None:
-        return None, high
-    # Each sum of a step is rounded up once, by less than a unit.
-    roundings = model.horizon * (len(model.kernels) + len(model.rewards) + 1)
-    return high - roundings * UNIT, high
+            if model.horizon is None:
+                fallen = max(0, *map(sub, before, values))
+                error = (roundings + model.discount * fallen) / (1 - model.discount)
+            else:
+                error = Fraction(roundings * model.horizon)
+            found = high - error * UNIT, high
+            if target >= found[1] or target < found[0]:
+                break
+    return found
 
 
 def progress(every: float = 2.0) -> Tell:
@@ -1073,7 +1073,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         model = read_model(read_bytes(arguments[0], LARGEST_MODEL))
-        claim = read_claim(read_bytes(arguments[1], 4 * LARGEST_PART))
+        claim = read_claim(read_bytes(arguments[1], LARGEST_PLAN))
         verdict = check(model, claim, progress())
     except BadInputError as error:
         print(f"checker: {error}", file=sys.stderr)

@@ -1,0 +1,77 @@
+"""`fsmdp verify`, as a user meets it."""
+
+import json
+import sys
+from fractions import Fraction
+
+import pytest
+from typer.testing import CliRunner
+
+import fsmdp
+from fsmdp.cli import entry
+from fsmdp.cli.verify import _above
+from fsmdp.foundation.arrays import read_arrays, write_arrays
+
+
+def run(*arguments):
+    return CliRunner().invoke(entry.app, [str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("verify")
+    model = fsmdp.domains.sysadmin(4, horizon=4)
+    fsmdp.save(model, folder / "model.json")
+    plan = fsmdp.plan(model, method="joint")
+    plan.save(folder / "plan.npz")
+    arrays = read_arrays(folder / "plan.npz", 2**20, "plan", "none")
+    arrays["bound_weights"][1, 0] -= 1e-6
+    write_arrays(folder / "wrong.npz", arrays)
+    return folder, plan
+
+
+def test_a_bound_is_proved_for_a_file_and_for_a_domain(files):
+    folder, plan = files
+    for model in (folder / "model.json", "sysadmin:ring:4:horizon=4"):
+        done = run("verify", model, folder / "plan.npz")
+        assert done.exit_code == 0
+        assert done.output.startswith("PROVED: no policy earns more than 3.")
+    facts = json.loads(run("verify", folder / "model.json", folder / "plan.npz", "--json").output)
+    assert facts["proved"] is True
+    assert facts["upper_bound"] == pytest.approx(plan.upper_bound)
+    assert facts["upper_bound"] <= plan.upper_bound
+    assert 0 < facts["slack"] < 1e-9
+    assert facts["largest_table"] == 8
+
+
+def test_weights_that_are_no_bound_are_refuted(files):
+    folder, _ = files
+    done = run("verify", folder / "model.json", folder / "wrong.npz", "--quiet")
+    assert done.exit_code == 1
+    assert done.output.startswith("REFUTED: V >= R + E V' fails by ")
+    facts = json.loads(run("verify", folder / "model.json", folder / "wrong.npz", "--json").output)
+    assert facts["proved"] is False
+    assert facts["upper_bound"] is None
+    assert facts["slack"] < 0
+    assert len(facts["tightest_state"]) == 4
+
+
+def test_what_cannot_be_checked_ends_with_one_line(files, monkeypatch, capsys):
+    folder, _ = files
+    for model, plan in (
+        ("model.json", "none.npz"),
+        ("plan.npz", "plan.npz"),
+        ("no.json", "plan.npz"),
+    ):
+        arguments = ["fsmdp", "verify", str(folder / model), str(folder / plan)]
+        monkeypatch.setattr("sys.argv", arguments)
+        assert entry.run() == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_floats_are_never_below_what_was_proved():
+    third = Fraction(1, 3)
+    assert Fraction(_above(third)) >= third
+    assert Fraction(_above(-third)) >= -third
+    assert _above(Fraction(10**400)) == float("inf")
+    assert _above(-Fraction(10**400)) == -sys.float_info.max

@@ -1,0 +1,46 @@
+"""A model and a plan through their files, as the checker reads them."""
+
+import dataclasses
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.digests import seal
+from fsmdp.model.files import to_dict
+from fsmdp.verification.checker import check, read_claim, read_model
+
+ORDINARY = Fraction(1, 2**1100)
+"""More than what rounding up in units of 2^-1200 adds to any small sum."""
+
+
+def model_bytes(model):
+    """What `save` writes."""
+    return seal(to_dict(model))
+
+
+def plan_bytes(plan, changes=None):
+    """What `Plan.save` writes, with some arrays replaced."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.npz"
+        plan.save(path)
+        if changes:
+            write_arrays(path, read_arrays(path, 2**26, "plan", "none") | changes)
+        return path.read_bytes()
+
+
+def read(model, plan):
+    """Both as the checker has them."""
+    return read_model(model_bytes(model)), read_claim(plan_bytes(plan))
+
+
+def verdict_of(model, plan):
+    return check(*read(model, plan))
+
+
+def lowered(claim, step, function, amount):
+    """The claim with one weight lowered."""
+    row = list(claim.weights[step])
+    row[function] -= amount
+    rows = (*claim.weights[:step], tuple(row), *claim.weights[step + 1 :])
+    return dataclasses.replace(claim, weights=rows)

@@ -1,0 +1,377 @@
+"""The checker proves what holds and refutes what does not, as enumeration in fractions says."""
+
+import ast
+import dataclasses
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checked import ORDINARY, lowered, model_bytes, plan_bytes, read, verdict_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.odd_models import odd_model
+from tests.rational import RationalModel
+
+import fsmdp
+from fsmdp import domains
+from fsmdp.model import files as model_files
+from fsmdp.planning import files as plan_files
+from fsmdp.solver.plan import METHODS
+from fsmdp.verification import checker
+
+BILLIONTH = Fraction(1, 10**9)
+
+
+def random_problem(seed):
+    """Latents, blocks, draws that look at draws, rewards by action, and all kinds of ends."""
+    horizon, discount = [(1, 1.0), (3, 1.0), (3, 0.9), (None, 0.8)][seed % 4]
+    variables, latents = 1 + seed // 4 % 3, seed // 12 % 2
+    return domains.random_model(seed, variables, 3, horizon, discount, latents=latents)
+
+
+def plan_of(model, method, seed=0):
+    options = {"iteration_limit": 200} if method == "ellipsoid" else {}
+    if method in ("auto", "fitted"):
+        options |= {"time_limit": 2}
+    basis = None if method == "auto" else [fsmdp.Basis.singles, fsmdp.Basis.pairs][seed % 2](model)
+    return fsmdp.plan(model, basis, method=method, **options)
+
+
+def methods_of(model):
+    finite = model.horizon is not None
+    return [name for name in METHODS if finite or name != "stagewise"]
+
+
+def largest_violation(model, claim):
+    """By enumeration, in fractions."""
+    found = RationalModel(model)
+
+    def values(row):
+        pairs = list(zip(row, claim.functions, strict=True))
+        places = checker.Places(model.sizes)
+        return {s: sum(w * places.entry(h, s) for w, h in pairs) for s in found.states}
+
+    steps = [values(row) for row in claim.weights]
+    nothing = dict.fromkeys(found.states, Fraction(0))
+    after = steps if model.horizon is None else [*steps[1:], nothing]
+    return max(
+        found.backup(following, state, action) - now[state]
+        for now, following in zip(steps, after, strict=True)
+        for state, action in product(found.states, range(len(model.actions)))
+    )
+
+
+def assert_as_enumerated(model, claim):
+    """The verdict is that of enumeration; whether every inequality holds."""
+    verdict = checker.check(checker.read_model(model_bytes(model)), claim)
+    expected = largest_violation(model, claim)
+    assert verdict.tightest.here == expected
+    assert expected <= verdict.tightest.most <= expected + ORDINARY
+    assert (verdict.slack >= 0) == (expected <= 0)
+    return verdict.slack >= 0
+
+
+def test_it_imports_the_standard_library_alone():
+    nodes = list(ast.walk(ast.parse(Path(checker.__file__).read_text("utf-8"))))
+    names = {alias.name for one in nodes if isinstance(one, ast.Import) for alias in one.names}
+    names |= {one.module or "." for one in nodes if isinstance(one, ast.ImportFrom)}
+    assert not any(one.level for one in nodes if isinstance(one, ast.ImportFrom))
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+def test_it_runs_alone_without_any_package(tmp_path):
+    model, path = domains.sysadmin(3, horizon=3), tmp_path / "model.json"
+    fsmdp.save(model, path)
+    plan_of(model, "joint").save(tmp_path / "plan.npz")
+    command = [sys.executable, "-I", "-S", checker.__file__, path, tmp_path / "plan.npz"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("PROVED: no policy earns more than ")
+
+
+def test_it_reads_the_formats_of_this_release():
+    assert (model_files.FORMAT, model_files.VERSION) == checker.MODEL
+    assert (plan_files.FORMAT, plan_files.VERSION) == checker.PLAN
+
+
+def assert_plans_are_proved(method, seed):
+    for model in (random_problem(seed), odd_model(seed, [1, 3, None][seed % 3], 0.9)):
+        if method not in methods_of(model):
+            continue
+        plan = plan_of(model, method, seed)
+        verdict = verdict_of(model, plan)
+        assert verdict.proved, verdict.lines()
+        assert verdict.bound <= Fraction(plan.bound.certificate.upper_bound)
+        assert verdict.best <= verdict.bound
+        if model.horizon is not None:
+            assert RationalModel(model).start_value() <= verdict.best
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 10**4))
+@settings(max_examples=3)
+def test_plans_of_every_method_are_proved(method, seed):
+    assert_plans_are_proved(method, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(100))
+def test_many_plans_of_every_method_are_proved(method, seed):
+    assert_plans_are_proved(method, seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 10**4))
+@settings(max_examples=2)
+def test_a_constant_a_billionth_too_low_is_refuted(method, seed):
+    model = random_problem(seed)
+    if method not in methods_of(model):
+        return
+    read_model, claim = read(model, plan_of(model, method, seed))
+    for step, excess in enumerate(checker.check(read_model, claim).steps):
+        # Without a horizon the constant stands on both sides.
+        room = -excess.here if model.horizon else -excess.here / (1 - read_model.discount)
+        enough = lowered(claim, step, 0, room * (1 - BILLIONTH))
+        assert checker.check(read_model, enough).slack >= 0
+        too_low = checker.check(read_model, lowered(claim, step, 0, room * (1 + BILLIONTH)))
+        assert not too_low.proved
+        assert too_low.tightest.here > 0
+        assert "REFUTED: V >= R + E V' fails by" in too_low.lines()[0]
+
+
+@given(seed=st.integers(0, 10**4))
+@settings(max_examples=4)
+def test_any_weight_a_billionth_too_low_is_refuted(seed):
+    model = random_problem(seed)
+    method = methods_of(model)[seed % len(methods_of(model))]
+    read_model, claim = read(model, plan_of(model, method, seed))
+    refuted = 0
+    for step, function in product(range(len(claim.weights)), range(len(claim.functions))):
+
+        def holds(amount, step=step, function=function):
+            changed = lowered(claim, step, function, amount)
+            return checker.check(read_model, changed).slack >= 0
+
+        low, high = Fraction(0), Fraction(1, 10**15)
+        while high < 10**6 and holds(high):
+            low, high = high, 4 * high
+        if high >= 10**6:  # a function that is 0 wherever anything could fail
+            continue
+        while high - low > high * BILLIONTH:
+            middle = (low + high) / 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        assert assert_as_enumerated(model, lowered(claim, step, function, low))
+        assert not assert_as_enumerated(model, lowered(claim, step, function, high))
+        refuted += 1
+    assert refuted >= len(claim.weights)
+
+
+@given(seed=st.integers(0, 10**4))
+@settings(max_examples=15)
+def test_any_weights_are_judged_as_by_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    for model in (random_problem(seed), odd_model(seed, 2)):
+        basis = [fsmdp.Basis.singles, fsmdp.Basis.pairs][seed % 2](model)
+        plan = fsmdp.plan(model, basis, method="programs")
+        for scale in (0.0, 1e-12, 1.0, 1e6):
+            noise = scale * rng.normal(size=plan.bound_weights.shape)
+            if model.horizon is not None:
+                noise[-1] = 0
+            weights = np.asfortranarray(plan.bound_weights + noise)
+            claim = checker.read_claim(plan_bytes(plan, {"bound_weights": weights}))
+            assert assert_as_enumerated(model, claim) or scale > 0
+
+
+def changed_models(model, rng, count):
+    """The model with a probability of one row moved to another value."""
+    data = model_files.to_dict(model)
+    for _ in range(count):
+        changed = model_files.json.loads(model_files.json.dumps(data))
+        conditional = changed["conditionals"][rng.integers(len(changed["conditionals"]))]
+        case = conditional["cases"][rng.integers(len(conditional["cases"]))]
+        table = np.array(case["table"])
+        children = len(conditional["children"])
+        rows = table.reshape(-1, int(np.prod(table.shape[table.ndim - children :])))
+        row = rows[rng.integers(len(rows))]
+        taken, given_to = rng.permutation(len(row))[:2] if len(row) > 1 else (0, 0)
+        amount = row[taken] * rng.choice([1.0, 1e-3])
+        row[taken] -= amount
+        row[given_to] += amount
+        case["table"] = table.tolist()
+        yield model_files.from_bytes(model_files.json.dumps(changed).encode())
+
+
+@given(seed=st.integers(0, 10**4))
+@settings(max_examples=10)
+def test_a_model_changed_in_a_probability_that_matters_is_refuted(seed):
+    model = random_problem(4 * seed + 1)  # a horizon of 3
+    rng = np.random.default_rng(seed)
+    _, claim = read(model, plan_of(model, "joint", seed))
+    for other in changed_models(model, rng, 6):
+        assert_as_enumerated(other, claim)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_ring_that_breaks_more_rarely_is_refuted(method):
+    model = domains.sysadmin(3, horizon=3)
+    _, claim = read(model, plan_of(model, method))
+    data = model_files.to_dict(model)
+    row = next(
+        case["table"][1][1]
+        for case in data["conditionals"][0]["cases"]
+        if len(case["parents"]) == 2
+    )
+    row[:] = [row[0] - 1e-3, row[1] + 1e-3]
+    better = model_files.from_bytes(model_files.json.dumps(data).encode())
+    verdict = checker.check(checker.read_model(model_bytes(better)), claim)
+    if method == "auto":  # the weights say little there, and exact values the rest
+        assert verdict.tighter is False
+    elif method == "fitted":  # the largest rewards, whatever the probabilities are
+        assert verdict.bound >= 3
+        return
+    assert not verdict.proved
+
+
+def test_an_inequality_that_holds_with_nothing_to_spare_is_too_close_to_call():
+    rows = [[0.7, 0.3], [0.3, 0.7]]  # as binary floats they do not sum to 1: thirds and the like
+    model = fsmdp.FactoredMDP(
+        [fsmdp.Variable("x", 2)],
+        ["wait"],
+        [fsmdp.Conditional("x", fsmdp.Case(fsmdp.ANY, "x", rows))],
+        [fsmdp.Reward("r", fsmdp.Case(fsmdp.ANY, "x", [0.0, 0.7]), 0, 1)],
+        horizon=3,
+    )
+    read_model, claim = read(model, plan_of(model, "joint"))
+    room = -checker.check(read_model, claim).steps[0].here
+    verdict = checker.check(read_model, lowered(claim, 0, 0, room))
+    assert verdict.tightest.here == 0
+    assert 0 < verdict.tightest.most < ORDINARY
+    assert not verdict.proved
+    assert verdict.lines()[0].startswith("NOT PROVED: V >= R + E V' at step 1, action ")
+
+
+def test_a_bound_below_what_the_weights_prove_is_refuted():
+    model = domains.sysadmin(4, horizon=5)
+    read_model, claim = read(model, plan_of(model, "joint"))
+    bound = checker.check(read_model, claim).bound
+    for amount, proved in ((0, True), (BILLIONTH**20, False)):
+        changed = dataclasses.replace(claim, upper_bound=bound - amount)
+        verdict = checker.check(read_model, changed)
+        assert verdict.proved is proved
+    assert verdict.lines()[0].startswith("REFUTED: the plan claims 4.")
+
+
+@pytest.mark.parametrize(("horizon", "discount"), [(6, 1.0), (6, 0.9), (None, 0.9)])
+def test_exact_values_at_the_start_are_proved_too(horizon, discount):
+    model = domains.sysadmin(4, horizon=horizon, discount=discount)
+    plan = fsmdp.plan(model, time_limit=10)
+    assert plan.bound.proof == "exact values"
+    read_model, claim = read(model, plan)
+    verdict = checker.check(read_model, claim)
+    assert verdict.proved
+    assert verdict.tighter is True
+    exact = fsmdp.solve_exactly(model).start_value
+    assert float(verdict.best) == pytest.approx(exact, rel=1e-6)
+    false = dataclasses.replace(claim, at_start=Fraction(exact) * (1 - BILLIONTH))
+    wrong = checker.check(read_model, false)
+    assert wrong.tighter is False
+    assert not wrong.proved
+    assert wrong.lines()[0].startswith("REFUTED: some policy earns more")
+    if horizon is not None:
+        low, high = verdict.at_start
+        assert low <= RationalModel(model).start_value() <= high
+
+
+def test_a_tighter_claim_that_cannot_be_checked_is_said_to_be_unproved(monkeypatch):
+    model = domains.sysadmin(4, horizon=6)
+    read_model, claim = read(model, fsmdp.plan(model, time_limit=10))
+    for name in ("LARGEST_MEMORY", "MOST_WORK"):
+        with monkeypatch.context() as patch:
+            patch.setattr(checker, name, 1)
+            verdict = checker.check(read_model, claim)
+        assert verdict.proved
+        assert verdict.tighter is None
+        assert any("not proved by anything in the file" in line for line in verdict.lines())
+        assert verdict.best == verdict.bound
+
+
+def test_nothing_changes_when_little_can_be_kept(monkeypatch):
+    model = domains.sysadmin(6, horizon=3)
+    problem = read(model, plan_of(model, "joint"))
+    expected = checker.check(*problem)
+    monkeypatch.setattr(checker, "LARGEST_MEMORY", 1)
+    found = checker.check(*problem)
+    assert [one.most for one in found.steps] == [one.most for one in expected.steps]
+
+
+def test_a_network_too_wide_is_refused_with_its_size(monkeypatch):
+    model = domains.sysadmin(6, horizon=3)
+    problem = read(model, plan_of(model, "joint"))
+    monkeypatch.setattr(checker, "LARGEST_TABLE", 4)
+    with pytest.raises(checker.BadInputError, match=r"too wide: an? .* 8 entries over 3 variables"):
+        checker.check(*problem)
+
+
+def test_each_action_has_its_own_order_where_one_for_all_would_be_too_wide(monkeypatch):
+    """Every action joins the variables in another way; together all of them are joined."""
+    count = 8
+    names = [f"x{i}" for i in range(count)]
+    flip = [[[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.8], [0.1, 0.9]]]
+    actions = [f"shift-{k}" for k in range(1, 5)]
+    conditionals = [
+        fsmdp.Conditional(
+            name,
+            [
+                fsmdp.Case(action, [name, names[(i + k) % count]], flip)
+                for k, action in enumerate(actions, start=1)
+            ],
+        )
+        for i, name in enumerate(names)
+    ]
+    rewards = [fsmdp.Reward(n, fsmdp.Case(fsmdp.ANY, n, [0.0, 1.0]), 0, 1) for n in names]
+    variables = [fsmdp.Variable(name, 2) for name in names]
+    model = fsmdp.FactoredMDP(variables, actions, conditionals, rewards, 2, [0] * count)
+    read_model, claim = read(model, plan_of(model, "joint"))
+    expected = checker.check(read_model, claim)
+    monkeypatch.setattr(checker, "SMALL_TABLE", 1)
+    found = checker.check(read_model, claim)
+    assert found.largest_table <= expected.largest_table
+    assert [one.most for one in found.steps] == [one.most for one in expected.steps]
+    assert found.proved
+
+
+def test_a_plan_for_another_model_is_refused():
+    model = domains.sysadmin(3, horizon=3)
+    _, claim = read(model, plan_of(model, "joint"))
+    for what, other in (
+        ("variables", domains.sysadmin(4, horizon=3)),
+        ("horizon", domains.sysadmin(3, horizon=4)),
+        ("discount", domains.sysadmin(3, horizon=3, discount=0.5)),
+    ):
+        with pytest.raises(checker.BadInputError, match=f"another model: {what} differ"):
+            checker.check(checker.read_model(model_bytes(other)), claim)
+
+
+@pytest.mark.parametrize("machines", [40, 100])
+def test_large_rings_are_proved(machines):
+    model = domains.sysadmin(machines, horizon=10)
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="stagewise")
+    verdict = verdict_of(model, plan)
+    assert verdict.proved
+    assert verdict.largest_table == 8
+    assert verdict.slack > 0
+
+
+def test_numbers_are_rounded_to_the_safe_side():
+    third = Fraction(1, 3)
+    assert checker.decimal(third) == "0.333333333334"
+    assert checker.decimal(third, down=True) == "0.333333333333"
+    assert checker.decimal(-third) == "-0.333333333333"
+    assert checker.decimal(Fraction(0)) == "0"
+    assert checker.decimal(Fraction(400)) == "400"
+    assert checker.decimal(Fraction(1, 10**400)) == "1e-400"
