@@ -15,7 +15,7 @@ from fsmdp.solver import projecting
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.growth import with_scopes
 from fsmdp.solver.pool import empty_pool, with_states
-from fsmdp.solver.projecting import frequencies_of, functions_of, policy_of, projections_of
+from fsmdp.solver.projecting import crossed, frequencies_of, functions_of, policy_of, projections_of
 from fsmdp.solver.projection import project
 
 PATIENT = settings(max_examples=25, deadline=None)
@@ -158,6 +158,18 @@ def test_frequencies_are_those_of_the_pool():
     first, second = frequencies_of(pool, (2, 3))
     np.testing.assert_allclose(first, [0.5, 0.5], atol=1e-3)
     np.testing.assert_allclose(second, [0.25, 0.0, 0.75], atol=1e-3)
+
+
+def test_crossed_states_have_what_is_projected_anywhere_and_the_rest_as_it_was():
+    joined = fsmdp.join(corridor()).model
+    fitting = fitting_of(joined)  # has seen one state
+    (found,) = projections_of(joined, uniform(joined), idle)
+    assert found.whole
+    states = crossed(fitting.pool, found, 500, np.random.default_rng(0))
+    assert states.shape == (500, joined.horizon, len(joined.variables))
+    (walker,) = found.kept
+    assert set(states[:, 3, walker].tolist()) == set(range(9))
+    assert not np.delete(states, walker, axis=2).any()
 
 
 def test_projecting_stops_when_it_is_told_to():

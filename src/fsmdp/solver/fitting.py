@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,10 @@ class Fitting:
     def _use(self, basis: Basis, check: Check) -> None:
         self.backups: Backups = backups_of(self.model, basis, check)
         self.features: Features = compile_features(self.backups.basis)
+
+    def copy(self) -> Fitting:
+        """The same functions and states, to go on in another way."""
+        return copy(self)
 
     def meet(self, states: Integers) -> None:
         """Add states to the pool: (episodes, steps, n_variables)."""

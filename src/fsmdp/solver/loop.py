@@ -25,7 +25,14 @@ from fsmdp.solver.bounding import Bounding, Program
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.hand import Hand, rounding
-from fsmdp.solver.projecting import frequencies_of, functions_of, policy_of, projections_of
+from fsmdp.solver.projecting import (
+    Projection,
+    crossed,
+    frequencies_of,
+    functions_of,
+    policy_of,
+    projections_of,
+)
 from fsmdp.solver.search.search import search
 from fsmdp.solver.search.successors import MOST_SUCCESSORS, branching
 from fsmdp.solver.view import View, views_of
@@ -102,6 +109,7 @@ class Loop:
         self.hand = Hand(request.model, clock, wishes.seed, tell)
         self.offers: list[tuple[Program, Plan]] = []
         self.bound_of_view: dict[str, Plan] = {}
+        self.projections: dict[str, list[Projection]] = {}
         self.bounding: Bounding | None = None
         self.over = False
         """Nobody waits for bounds any more."""
@@ -127,7 +135,7 @@ class Loop:
 
     def _steps(self) -> Iterator[None]:
         """After each step, what is in hand is looked at."""
-        model, seed = self.model, self.wishes.seed
+        model = self.model
         plain = View("", model)
         for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
             self.hand.consider(name, plain, array_policy(name, model, policy))
@@ -145,34 +153,17 @@ class Loop:
             self.hand.compile(name)  # before anything runs beside it
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []
-        searched = False
-        for kind, rounds in (("singles", QUICK_ROUNDS), ("pairs", FIRST_ROUNDS)):
-            for view in views:
-                engine = self._engine(view, kind)
-                if engine is None:
-                    continue
-                engines.append(engine)
-                begin(engine.fitting, view, self.hand.judge.arena, EPISODES, seed)
-                for _ in range(rounds):
-                    self._fit(engine)
-                    self._take_offers(engines)
-                    yield
-            if not self.hand.timed:
-                for _ in range(min(bounding.left(), len(views))):
-                    bounding.solve_next()
-                    self._take_offers(engines)
-                    yield
-            if self.basis is not None:
-                break
-            if kind == "singles" and self._may_search(smallest):
-                trivial = plan_of_constant(self.hand.alone).bound
-                self._search(smallest, trivial, "the trivial bound", FIRST_SEARCH)
-                searched = True
-                yield
+        yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
+        searched = self.basis is None and self._may_search(smallest)
+        if searched:
+            trivial = plan_of_constant(self.hand.alone).bound
+            self._search(smallest, trivial, "the trivial bound", FIRST_SEARCH)
+            yield
         if self.basis is None:
-            for view in views:
-                self._project(view, engines)
+            for engine in list(engines):
+                self._project(engine, engines)
                 yield
+            yield from self._fit_views("pairs", FIRST_ROUNDS, views, engines)
         if searched:
             while self.hand.timed and not bounding.first.wait(0.1):
                 self.hand.searching.check()
@@ -313,12 +304,33 @@ class Loop:
         )
         engine.fitting.meet(engine.view.states(states))
 
-    def _project(self, view: View, engines: list[Engine]) -> None:
-        """Exact values of a few variables, all others as they are met: a policy, and functions."""
-        engine = next((one for one in reversed(engines) if one.view is view), None)
-        if engine is None:
-            return
-        left, fitting = self.hand.searching.left(), engine.fitting
+    def _fit_views(
+        self, kind: str, rounds: int, views: Sequence[View], engines: list[Engine]
+    ) -> Iterator[None]:
+        """The first fits of a kind of basis on every view, the most promising of a view last."""
+        bounding = self.bounding
+        assert bounding is not None
+        for view in views:
+            engine = self._engine(view, kind)
+            if engine is None:
+                continue
+            begin(engine.fitting, view, self.hand.judge.arena, EPISODES, self.wishes.seed)
+            fits = [*self._everywhere(engine), engine]
+            for one in fits:
+                for _ in range(rounds):
+                    self._fit(one)
+                    self._take_offers([*engines, *fits])
+                    yield
+            engines.extend(sorted(fits, key=lambda one: one.best))
+        if not self.hand.timed:
+            for _ in range(min(bounding.left(), len(views))):
+                bounding.solve_next()
+                self._take_offers(engines)
+                yield
+
+    def _project(self, engine: Engine, engines: list[Engine]) -> None:
+        """Exact values of a few variables, all others as they are met, give a policy."""
+        view, fitting, left = engine.view, engine.fitting, self.hand.searching.left()
         clock = self.hand.searching.branch(None if left is None else PROJECTION_SHARE * left)
         try:
             frequencies = frequencies_of(fitting.pool, view.model.sizes)
@@ -328,12 +340,28 @@ class Loop:
             return
         if not found:
             return
+        self.projections[view.name] = found
         kept = len({position for one in found for position in one.kept})
         name = f"{view.name}projections onto {plural(kept, 'variable')}"
         self.hand.consider(name, view, policy_of(fitting, found, self.wishes.seed))
         self._show(engines, self.hand.judge.judged[-1].arrays)
-        if fitting.take(functions_of(view.model, found), self.hand.searching.check):
-            self._fit(engine)
+
+    def _everywhere(self, engine: Engine) -> list[Engine]:
+        """Give a fit the projections' functions; perhaps another that is shown all places.
+
+        If projections are of all that actions move, these may be put where no policy has been,
+        while the rest takes its course.
+        """
+        found = self.projections.get(engine.view.name, [])
+        tables = functions_of(engine.view.model, found)
+        if not found or not found[0].whole:
+            engine.fitting.take(tables, self.hand.searching.check)
+            return []
+        fitting = engine.fitting.copy()
+        fitting.take(tables, self.hand.searching.check)
+        rng = np.random.default_rng(self.wishes.seed)
+        fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
+        return [Engine(f"{engine.name}, everywhere", engine.view, fitting)]
 
     def _grow(self, engines: list[Engine]) -> Iterator[None]:
         """Let bases grow where the fit leaves most over, the most promising view first."""

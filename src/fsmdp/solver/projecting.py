@@ -8,7 +8,7 @@ what stands in the way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Projection:
 
     kept: Scope
     solution: ExactSolution
+    whole: bool  # all that actions move, and leads to rewards
 
     @property
     def states(self) -> Integers:
@@ -88,9 +89,10 @@ def projections_of(
     ]
     parents = [model.parents(variable) for variable in range(len(model.variables))]
     order = _nearest(parents, sorted({p for scope in scopes for p in scope}), moved)
-    whole = _solve(model, [p for p in order if moved[p]], range(len(scopes)), frequencies, check)
+    movable = [variable for variable in order if moved[variable]]
+    whole = _solve(model, movable, range(len(scopes)), frequencies, check)
     if whole is not None:
-        return [whole]
+        return [replace(whole, whole=True)]
     spans = [max(float(np.ptp(table.values)) for table in means) for means in model.reward_means]
     chosen = sorted(range(len(scopes)), key=lambda term: (-spans[term], term))[:MOST_PROJECTIONS]
     found = []
@@ -137,7 +139,7 @@ def _solve(
         solution = Exact(limit=LARGEST_PROJECTION, reachable=True).solve(projected, check)
     except SizeError:
         return None
-    return Projection(tuple(sorted(kept)), solution)
+    return Projection(tuple(sorted(kept)), solution, whole=False)
 
 
 def policy_of(fitting: Fitting, projections: Sequence[Projection], seed: int) -> Greedy:
@@ -181,6 +183,25 @@ def _regressed(fitting: Fitting, projection: Projection, seed: int) -> Iterator[
             matrix[np.diag_indices_from(matrix)] += scale
             found[usable] = np.linalg.solve(matrix, part.T @ target)
         yield step, found
+
+
+def crossed(pool: Pool, projection: Projection, count: int, rng: np.random.Generator) -> Integers:
+    """States of the pool with the projection's variables anywhere that they can be.
+
+    (count, steps, n_variables). No policy may ever meet some of them, but a fit that has seen what
+    they are worth knows where to go before any policy has been there.
+    """
+    met = np.stack(
+        [
+            states[rng.choice(len(states), count, p=counts / counts.sum())]
+            for states, counts in zip(pool.states, pool.counts, strict=True)
+        ],
+        axis=1,
+    )
+    states = projection.states
+    chosen = rng.integers(0, len(states), met.shape[:2])
+    met[:, :, list(projection.kept)] = states[chosen]
+    return met
 
 
 def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[Table]:
