@@ -1,9 +1,11 @@
 """What the solver's parts cost: a greedy step against a random one, and `plan.action`; how long it
-takes to come within 5 % of V*; episodes a second against pyRDDLGym's simulator.
+takes to come within 5 % of V*; episodes a second against pyRDDLGym's simulator; how fitted values
+grow with a ring; exact values of 2^20 states.
 
 Prints ratios measured in this run. Run: python benchmarks/solver.py
 """
 
+import resource
 import time
 import warnings
 from dataclasses import replace
@@ -23,6 +25,7 @@ from fsmdp.policies.pools import BestActions
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.solver.fitting import Choices, Fitting
 
 EPISODES = 300
 POOL = 4000
@@ -186,11 +189,45 @@ def against_pyrddlgym(console):
     console.print(table)
 
 
+def fitted_growth(console, sizes=(250, 500, 1000), pool=500):
+    """One fit of all steps on a fixed pool, by machines; the exponent is of the last doubling."""
+    table = Table(title=f"Fitted values on a ring, singles, horizon 10, {pool} states a step")
+    for heading in ("machines", "seconds", "exponent", "target"):
+        table.add_column(heading, justify="right")
+    before = None
+    for machines in sizes:
+        model = fsmdp.domains.sysadmin(machines, horizon=10)
+        basis = fsmdp.Basis.singles(model)
+        fitting = Fitting(model, basis, Choices(pool=pool), lambda: None)
+        states = np.random.default_rng(0).integers(0, 2, (pool, model.horizon, machines))
+        fitting.meet(states)
+        seconds = best_time(lambda f=fitting: f.fit(lambda: None), 3)
+        exponent = "" if before is None else f"{np.log2(seconds / before):.2f}"
+        table.add_row(f"{machines:,}", f"{seconds:.2f}", exponent, "1.30")
+        before = seconds
+    console.print(table)
+
+
+def exact_values(console):
+    """SysAdmin 3 of IPPC 2011: 2^20 states, 21 actions, 40 steps."""
+    model = fsmdp.rddl.load("SysAdmin_MDP_ippc2011", 3)
+    began = time.perf_counter()
+    value = fsmdp.solve_exactly(model).start_value
+    seconds = time.perf_counter() - began
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    console.print(
+        f"SysAdmin 3 exactly: {value:.4f} in {seconds:.0f} s (target 180), at most "
+        f"{memory:.1f} GB in this process (target 4)"
+    )
+
+
 def main():
     warnings.simplefilter("ignore")
     console = Console(highlight=False)
     greedy_steps(console)
     against_pyrddlgym(console)
+    fitted_growth(console)
+    exact_values(console)
     coming_close(console)
 
 
