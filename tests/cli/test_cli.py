@@ -71,6 +71,23 @@ def test_plan_prints_a_table_and_writes_the_plan(tmp_path, options):
     assert fsmdp.load_plan(path).status == "optimal"
 
 
+def test_plan_acts_on_line_where_that_can_help(tmp_path):
+    ring = ("plan", "sysadmin:ring:6", "--online", "--json", "--milliseconds", "0.5")
+    done = run(*ring, "--basis", "singles", "--online-episodes", "3", "--time-limit", "20")
+    found = json.loads(done.output)
+    assert found["online_episodes"] == 3
+    assert found["online_mean"] <= found["upper_bound"]
+    assert {"policy", "gap", "log", "model", "seed"} <= found.keys()
+    assert {"seconds", "what", "incumbent", "standard_error", "upper_bound", "gap"} <= set(
+        found["log"][-1]
+    )
+    solved = json.loads(run(*ring).output)
+    assert (solved["gap"], solved["online_episodes"]) == (0.0, 0)
+    assert solved["online_mean"] == solved["policy_mean"]
+    shown = run("plan", "sysadmin:ring:4", "--online").output
+    assert "nothing is simulated" in shown
+
+
 def test_an_interrupt_within_a_command_reaches_the_start(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

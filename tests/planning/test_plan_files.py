@@ -139,7 +139,7 @@ INCUMBENT = {
     **{"lower_limit": 0.5, "level": 0.99, "exact": False},
 }
 LINE = {
-    **{"seconds": 0.1, "tried": "a", "incumbent": 1.0, "standard_error": 0.1, "bound": 2.0},
+    **{"seconds": 0.1, "what": "a", "incumbent": 1.0, "standard_error": 0.1, "upper_bound": 2.0},
     **{"gap": 0.5, "improved": "policy"},
 }
 

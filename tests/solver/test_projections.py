@@ -199,4 +199,4 @@ def test_a_projection_that_does_not_fit_is_none(monkeypatch):
 def test_the_loop_tries_projections():
     planner = fsmdp.Auto(exact=False, rounds=0)
     plan = planner.plan(corridor(cells=6, lights=8, horizon=12))
-    assert any("projections onto" in line.tried for line in plan.log)
+    assert any("projections onto" in line.what for line in plan.log)

@@ -36,7 +36,7 @@ def assert_sound(model, plan):
         assert plan.gap == pytest.approx(0, abs=1e-6)
     else:
         assert abs(known.mean - earned) <= 6 * known.standard_error + scale
-    bounds = [line.bound for line in plan.log]
+    bounds = [line.upper_bound for line in plan.log]
     assert bounds == sorted(bounds, reverse=True)
     for state in solve_exactly(model).flat.states[::5]:
         exact = solve_exactly(model).value(tuple(state.tolist()))
@@ -133,7 +133,7 @@ def test_an_interrupt_hands_out_what_is_there():
     clock, told = Clock(), threading.Event()
 
     def tell(line):
-        if "fit" in line.tried:
+        if "fit" in line.what:
             told.set()
             clock.interrupt()
 

@@ -94,7 +94,7 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
     return {
         "upper_bound": found.upper_bound,
         "policy_mean": None if found.incumbent is None else found.incumbent.mean,
-        "relative_gap": found.gap,
+        "gap": found.gap,
         "statement": found.statement(),
     }
 

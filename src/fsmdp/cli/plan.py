@@ -13,9 +13,10 @@ import typer
 
 from fsmdp.cli.app import app
 from fsmdp.cli.options import AsJson, ListingCommand, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import listening, print_json, told, working
+from fsmdp.cli.screen import episodes_bar, listening, print_json, told, working
 
 if TYPE_CHECKING:
+    from fsmdp.planning.gap import RelativeGap
     from fsmdp.planning.incumbent import Line
     from fsmdp.planning.plan import Plan
 
@@ -34,6 +35,7 @@ GROWN = "grown"
     epilog="Examples:\n\n[bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold]\n\n"
     "[bold]fsmdp plan rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011:1 --time-limit 120[/bold]\n\n"
     "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold]\n\n"
+    "[bold]fsmdp plan pump.json --gap 0.05 --time-limit 20 --online[/bold]\n\n"
     "[bold]fsmdp plan pump.json --method joint --json[/bold]",
 )
 def plan_command(
@@ -59,6 +61,16 @@ def plan_command(
     time_limit: Annotated[
         float, typer.Option(help="Seconds after which to stop with the best so far.", min=0)
     ] = SECONDS,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online", help="Then act with rollouts before each decision, and say what that earns."
+        ),
+    ] = False,
+    online_episodes: Annotated[int, typer.Option(help="Episodes on line.", min=2)] = 30,
+    milliseconds: Annotated[
+        float, typer.Option(help="Time of a decision on line.", min=0.1)
+    ] = 20.0,
     output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -92,6 +104,8 @@ def plan_command(
             facts = _facts_of_simulation(model, found, episodes, seed)
     if output is not None:
         found.save(output)
+    if online and found.status is not Status.INTERRUPTED:
+        facts |= _facts_online(model, found, online_episodes, milliseconds, seed, silent)
     facts = {
         "model": model_text,
         "seed": seed,
@@ -127,30 +141,10 @@ def plan_command(
 
 
 def _facts_of_solver(found: Plan) -> dict[str, Any]:
-    from fsmdp.planning.plan import relative_limit
-
     known = found.incumbent
-    if known is None:  # there was no time to judge anything
-        facts: dict[str, Any] = dict.fromkeys(
-            ("policy_mean", "policy_standard_error", "policy_lower_limit", "level", "relative_gap")
-        )
-        return facts | {
-            "policy": "not judged",
-            "policy_is_exact": False,
-            "relative_gap_limit": None,
-            "statement": found.statement(),
-            "candidates": [],
-            "log": [asdict(line) for line in found.log],
-        }
     return {
-        "policy": known.name,
-        "policy_mean": known.mean,
-        "policy_standard_error": known.standard_error,
-        "policy_lower_limit": known.lower_limit,
-        "level": known.level,
-        "policy_is_exact": known.exact,
-        "relative_gap": found.gap,
-        "relative_gap_limit": relative_limit(found.upper_bound, known.lower_limit),
+        "policy": "not judged" if known is None else known.name,
+        **_facts_of_gap(found.gap),
         "statement": found.statement(),
         "candidates": [asdict(candidate) for candidate in found.candidates],
         "log": [asdict(line) for line in found.log],
@@ -160,18 +154,44 @@ def _facts_of_solver(found: Plan) -> dict[str, Any]:
 def _facts_of_simulation(model: Any, found: Plan, episodes: int, seed: int) -> dict[str, Any]:
     from fsmdp.simulation.gap import certified_gap
 
-    gap = certified_gap(model, found, episodes, seed)
+    judged = certified_gap(model, found, episodes, seed)
     return {
         "policy": found.method,
-        "policy_mean": gap.runs.mean,
-        "policy_standard_error": gap.runs.standard_error,
-        "policy_lower_limit": gap.lower_limit,
-        "level": gap.level,
-        "policy_is_exact": False,
-        "baselines": {name: runs.mean for name, runs in gap.baselines.items()},
-        "relative_gap": gap.relative,
-        "relative_gap_limit": gap.relative_limit,
-        "statement": gap.statement(),
+        **_facts_of_gap(judged.relative),
+        "statement": judged.statement(),
+        "baselines": {name: runs.mean for name, runs in judged.baselines.items()},
+        "log": [],
+    }
+
+
+def _facts_of_gap(gap: RelativeGap | None) -> dict[str, Any]:
+    """What is known of the policy; nothing if there was no time to judge it."""
+    names = "mean", "standard_error", "lower_limit"
+    return {
+        **{f"policy_{name}": getattr(gap, name, None) for name in names},
+        "level": getattr(gap, "level", None),
+        "policy_is_exact": getattr(gap, "exact", False),
+        "gap": gap,
+        "gap_limit": getattr(gap, "relative_limit", None),
+    }
+
+
+def _facts_online(
+    model: Any, found: Plan, episodes: int, milliseconds: float, seed: int, silent: bool
+) -> dict[str, Any]:
+    """What the policy earns with rollouts before each decision; a solved one needs none."""
+    from fsmdp.planning.gap import SOLVED
+    from fsmdp.simulation.rollout import rollout
+
+    if found.gap is not None and found.gap.exact and found.gap <= SOLVED:
+        return {"online_mean": found.gap.mean, "online_standard_error": 0.0, "online_episodes": 0}
+    online = found.online(model, milliseconds=milliseconds, seed=seed)
+    with episodes_bar("acting on line", episodes, silent) as tell:
+        runs = rollout(model, online, episodes, seed, progress=lambda done, _: tell(done, ""))
+    return {
+        "online_mean": runs.mean,
+        "online_standard_error": runs.standard_error,
+        "online_episodes": episodes,
     }
 
 
@@ -202,7 +222,7 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
         def tell(line: Line) -> None:
             if line.improved:
                 console.print(row_of(line), markup=False, soft_wrap=True)
-            status.update(escape(f"{line.seconds:.0f} s, last tried: {line.tried}"))
+            status.update(escape(f"{line.seconds:.0f} s, last tried: {line.what}"))
 
         yield tell
 
@@ -221,14 +241,14 @@ def row_of(line: Line) -> str:
             policy += f" ± {line.standard_error:.2g}"
     marks = ("P" if "policy" in line.improved else " ") + ("B" if "bound" in line.improved else " ")
     return (
-        f"{line.seconds:8.1f}  {policy:>20}  {line.bound:>11.6g}  {percent(line.gap):>7}  "
-        f"{marks} {line.tried}"
+        f"{line.seconds:8.1f}  {policy:>20}  {line.upper_bound:>11.6g}  {percent(line.gap):>7}  "
+        f"{marks} {line.what}"
     )
 
 
 def percent(gap: float | None) -> str:
     """A relative gap as people read it; nothing where it says nothing."""
-    from fsmdp.planning.plan import WORTH_SAYING
+    from fsmdp.planning.gap import WORTH_SAYING
 
     if gap is None or not math.isfinite(gap) or gap > WORTH_SAYING:
         return "-"
@@ -240,17 +260,26 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from fsmdp.foundation.checks import plural
+
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
     earns = "not judged" if facts["policy_mean"] is None else f"{facts['policy_mean']:.6g}"
     if facts["policy_mean"] is not None and not facts["policy_is_exact"]:
         earns += f" ± {facts['policy_standard_error']:.2g} (standard error)"
+    online = []
+    if facts.get("online_episodes") == 0:
+        online.append(("on line", "the policy is optimal, so nothing is simulated"))
+    elif "online_mean" in facts:
+        earned = f"{facts['online_mean']:.6g} ± {facts['online_standard_error']:.2g}"
+        online.append(("on line", f"{earned} over {plural(facts['online_episodes'], 'episode')}"))
     for name, text in (
         ("certified upper bound", f"{facts['upper_bound']:.6g}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
         ("gap", facts["statement"]),
+        *online,
         ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
         ("method", f"{facts['method']}; {facts['outcome']}"),
         (

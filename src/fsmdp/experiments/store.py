@@ -101,7 +101,7 @@ class ModelFacts:
     @property
     def plan_gap(self) -> float | None:
         """How far the plan of the known model can be from the best, as a fraction of the bound."""
-        from fsmdp.planning.plan import relative_gap
+        from fsmdp.planning.gap import relative_gap
 
         if self.plan_upper_bound is None or self.plan_policy_mean is None:
             return None

@@ -47,11 +47,11 @@ class Line:
     """A moment of the solver's log: what was just tried, and what was in hand then."""
 
     seconds: float
-    tried: str
+    what: str
     incumbent: float | None
     standard_error: float | None
-    bound: float
+    upper_bound: float
     gap: float | None
-    """(bound - incumbent) / |bound|; None as long as there is no incumbent."""
+    """(upper bound - incumbent) / |upper bound|; None as long as there is no incumbent."""
     improved: str = ""
     """What this line improved: "policy", "bound", both, or nothing."""

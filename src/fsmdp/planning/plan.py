@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
+from fsmdp.planning.gap import RelativeGap
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import CompiledPolicy
@@ -25,47 +25,6 @@ from fsmdp.policies.resolve import Described
 if TYPE_CHECKING:
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.solver.rollouts import Rollouts
-
-ROUNDING = 1e-9
-
-WORTH_SAYING = 10.0
-"""A relative gap above this says nothing, but that the bound is near 0."""
-
-
-def relative_gap(upper_bound: float, mean: float) -> float:
-    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
-    gap = max(0.0, upper_bound - mean)
-    if gap <= ROUNDING * max(1.0, abs(mean)):
-        return 0.0
-    return gap / abs(upper_bound) if upper_bound else math.inf
-
-
-def relative_limit(upper_bound: float, lower_limit: float | None) -> float | None:
-    """A policy that earns at least the limit loses at most this fraction of the best.
-
-    None where that cannot be said: no lower limit, or zero lies between it and the bound.
-    """
-    if lower_limit is None:
-        return None
-    gap = max(0.0, upper_bound - lower_limit)
-    if gap == 0.0:
-        return 0.0
-    if upper_bound == 0.0 or lower_limit < 0.0 < upper_bound:
-        return None
-    return gap / abs(upper_bound)
-
-
-def statement(upper_bound: float, lower_limit: float | None, level: float) -> str:
-    """What is established of a policy, in a sentence."""
-    limit, sure = (
-        relative_limit(upper_bound, lower_limit),
-        f"with probability at least {100 * level:.4g} %",
-    )
-    if lower_limit is None:
-        return "nothing is promised of the policy's mean"
-    if limit is None or limit > WORTH_SAYING:
-        return f"the policy earns at least {lower_limit:.6g} {sure}"
-    return f"{sure} the policy is within {100 * limit:.3g} % of the best"
 
 
 class PlannedPolicy(Described, Protocol):
@@ -133,21 +92,29 @@ class Plan:
     log: tuple[Line, ...] = field(default=(), repr=False)
 
     @property
-    def gap(self) -> float | None:
-        """(upper bound - what the policy earns) / |upper bound|; None if it was not judged."""
-        if self.incumbent is None:
+    def gap(self) -> RelativeGap | None:
+        """(upper bound - what the policy earns) / |upper bound|; None if it was not judged.
+
+        A number that also has what it rests on: `lower_limit`, `level`, `statement()`.
+        """
+        known = self.incumbent
+        if known is None:
             return None
-        return relative_gap(self.upper_bound, self.incumbent.mean)
+        return RelativeGap(
+            self.upper_bound,
+            known.mean,
+            known.standard_error,
+            known.lower_limit,
+            known.level,
+            known.exact,
+            self.bound.proof,
+        )
 
     def statement(self) -> str:
         """What is established of the policy, in a sentence."""
-        if self.incumbent is None:
+        if self.gap is None:
             return "the policy was not judged; see certified_gap"
-        if self.incumbent.exact:
-            missing = max(0.0, self.upper_bound - self.incumbent.mean)
-            loss = f"{missing:.1g}" if self.gap else "rounding"
-            return f"the policy is optimal up to {loss}, by {self.bound.proof}"
-        return statement(self.upper_bound, self.incumbent.lower_limit, self.incumbent.level)
+        return self.gap.statement()
 
     @property
     def status(self) -> Status:

@@ -12,7 +12,8 @@ from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
-from fsmdp.planning.plan import Plan, relative_gap, relative_limit, statement
+from fsmdp.planning.gap import RelativeGap
+from fsmdp.planning.plan import Plan
 from fsmdp.policies.resolve import Policy
 from fsmdp.simulation.mean_limit import lower_limit
 from fsmdp.simulation.rollout import Progress, Runs, rollout
@@ -49,17 +50,17 @@ class Gap:
         return max(0.0, self.upper_bound - self.runs.mean)
 
     @property
-    def relative(self) -> float:
+    def relative(self) -> RelativeGap:
         """The gap as a fraction of the bound; infinite if the bound is zero and the gap is not."""
-        return relative_gap(self.upper_bound, self.runs.mean)
+        runs = self.runs
+        return RelativeGap(
+            self.upper_bound, runs.mean, runs.standard_error, self.lower_limit, self.level
+        )
 
     @property
     def relative_limit(self) -> float | None:
-        """The policy loses at most this fraction of the best, with probability `level`.
-
-        None where that cannot be said: no lower limit, or zero lies between it and the bound.
-        """
-        return relative_limit(self.upper_bound, self.lower_limit)
+        """The policy loses at most this fraction of the best, with probability `level`."""
+        return self.relative.relative_limit
 
     @property
     def no_better_than(self) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ class Gap:
 
     def statement(self) -> str:
         """What was established, in a sentence."""
-        return statement(self.upper_bound, self.lower_limit, self.level)
+        return self.relative.statement()
 
     def __repr__(self) -> str:
         return (

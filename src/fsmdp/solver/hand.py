@@ -13,8 +13,9 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.finish import plan_of_constant
+from fsmdp.planning.gap import relative_gap
 from fsmdp.planning.incumbent import Incumbent, Line
-from fsmdp.planning.plan import Effort, Plan, PlannedPolicy, relative_gap
+from fsmdp.planning.plan import Effort, Plan, PlannedPolicy
 from fsmdp.planning.planner import Tell
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.planning.solution import Status

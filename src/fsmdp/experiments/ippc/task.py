@@ -10,9 +10,6 @@ from typing import Any
 from fsmdp.errors import FsmdpError
 from fsmdp.experiments.ippc.published import DOMAINS, Problem
 
-SOLVED = 1e-6
-"""A policy whose exact value is as close to the bound, relative to it, is optimal."""
-
 ONLINE = "online_mean", "online_standard_error", "online_episodes", "online_decision_seconds"
 """What a result says of the policy on line; without the prefix, of the plan's own."""
 
@@ -48,6 +45,7 @@ def play(task: Task) -> dict[str, Any]:
 
 def _play(task: Task) -> dict[str, Any]:
     from fsmdp.interop.rddl.loading import load
+    from fsmdp.planning.gap import SOLVED
     from fsmdp.planning.solution import Status
     from fsmdp.simulation.rollout import rollout
     from fsmdp.solver.plan import plan

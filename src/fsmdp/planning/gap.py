@@ -1,0 +1,94 @@
+"""How far a policy can be from the best: a number, and the statement that it stands for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+ROUNDING = 1e-9
+
+SOLVED = 1e-6
+"""A policy whose exact value is as close to the bound, relative to it, is called optimal."""
+
+WORTH_SAYING = 10.0
+"""A relative gap above this says nothing, but that the bound is near 0."""
+
+
+class RelativeGap(float):
+    """(upper bound - what the policy earns) / |upper bound|, and what that rests on.
+
+    As a number it compares the bound with `mean`, which is an estimate unless `exact`. What is
+    established is `relative_limit`, and in words `statement()`: `lower_limit` is below the policy's
+    mean with probability at least `level`; it is None where nothing can be promised.
+    """
+
+    __slots__ = ("exact", "level", "lower_limit", "mean", "proof", "standard_error", "upper_bound")
+    upper_bound: float
+    mean: float
+    standard_error: float
+    lower_limit: float | None
+    level: float
+    exact: bool
+    proof: str
+
+    def __new__(
+        cls,
+        upper_bound: float,
+        mean: float,
+        standard_error: float = 0.0,
+        lower_limit: float | None = None,
+        level: float = 1.0,
+        exact: bool = False,
+        proof: str = "elimination",
+    ) -> RelativeGap:
+        """Of a bound and what is known of the policy."""
+        self = super().__new__(cls, relative_gap(upper_bound, mean))
+        given = upper_bound, mean, standard_error, lower_limit, level, exact, proof
+        for name, value in zip(cls.__annotations__, given, strict=True):
+            setattr(self, name, value)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in type(self).__annotations__)
+
+    @property
+    def relative_limit(self) -> float | None:
+        """The policy loses at most this fraction of the best, with probability `level`.
+
+        None where that cannot be said: no lower limit, or zero lies between it and the bound.
+        """
+        if self.lower_limit is None:
+            return None
+        gap = max(0.0, self.upper_bound - self.lower_limit)
+        if gap == 0.0:
+            return 0.0
+        if self.upper_bound == 0.0 or self.lower_limit < 0.0 < self.upper_bound:
+            return None
+        return gap / abs(self.upper_bound)
+
+    def statement(self) -> str:
+        """What is established of the policy, in a sentence."""
+        if self.exact and self <= SOLVED:
+            missing = max(0.0, self.upper_bound - self.mean)
+            loss = f"{missing:.1g}" if self else "rounding"
+            return f"the policy is optimal up to {loss}, by {self.proof}"
+        if self.lower_limit is None:
+            return "nothing is promised of the policy's mean"
+        sure = "exactly" if self.exact else f"with probability at least {100 * self.level:.4g} %"
+        limit = self.relative_limit
+        if limit is None or limit > WORTH_SAYING:
+            least = "" if self.exact else "at least "
+            return f"the policy earns {least}{self.lower_limit:.6g} {sure}"
+        if self.exact:
+            return (
+                f"the policy earns {self.mean:.6g} {sure}: within {100 * limit:.3g} % of the best"
+            )
+        return f"{sure} the policy is within {100 * limit:.3g} % of the best"
+
+
+def relative_gap(upper_bound: float, mean: float) -> float:
+    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
+    gap = max(0.0, upper_bound - mean)
+    if gap <= ROUNDING * max(1.0, abs(mean)):
+        return 0.0
+    return gap / abs(upper_bound) if upper_bound else math.inf
