@@ -20,6 +20,7 @@ from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
+from fsmdp.policies.bulk import actions_in
 from fsmdp.policies.greedy import Greedy
 from fsmdp.policies.pools import BestActions
 from fsmdp.policies.resolve import resolve
@@ -39,7 +40,7 @@ def problems():
     yield "CooperativeRecon 5 joined, pairs", recon, fsmdp.Basis.pairs(recon), 22
     life = fsmdp.rddl.load("GameOfLife_MDP_ippc2011", 10)
     yield "GameOfLife 10, pairs", life, fsmdp.Basis.pairs(life), None
-    for machines in (200, 1000):
+    for machines in (8, 200, 1000):
         ring = fsmdp.domains.sysadmin(machines, horizon=40)
         yield f"ring {machines}, singles", ring, fsmdp.Basis.singles(ring), None
 
@@ -73,7 +74,8 @@ def greedy_steps(console):
         "",
         "fold a step, ms",
         "numbers / entries",
-        "plan.action, µs",
+        "action, µs",
+        "actions, µs a state",
         f"pool of {POOL:,}, ms",
         "with folding, ms",
     ):
@@ -96,6 +98,8 @@ def greedy_steps(console):
         states = np.random.default_rng(1).integers(0, model.sizes, (POOL, len(model.sizes)))
         state, entries = tuple(states[0].tolist()), policy.entries[0]
         acting = best_time(lambda p=policy, s=state: [p.action(s, 1) for _ in range(1000)]) / 1000
+        many = np.tile(states, (25, 1))
+        bulk = best_time(lambda p=policy, s=many: actions_in(p, p, s), 3) / len(many)
         always, never = (BestActions(policy.lookup, model.sizes, limit) for limit in (2**24, -1))
         pools = [best_time(lambda b=b, e=entries, s=states: b(e, s), 3) for b in (never, always)]
         others.add_row(
@@ -103,6 +107,7 @@ def greedy_steps(console):
             f"{1e3 * folding:.2f}",
             f"{arrays.entries.size / policy.entries.size:.2f}",
             f"{1e6 * acting:.0f}",
+            f"{1e6 * bulk:.2f}",
             *(f"{1e3 * seconds:.1f}" for seconds in pools),
         )
     console.print(steps)

@@ -64,11 +64,11 @@ def use(plan, model):
             plan.value(state, step)
             if isinstance(plan.policy, fsmdp.Greedy):
                 plan.q_values(state, step)
-            assert plan.action(state, step) in plan.actions
+            assert plan.action(state, step) in plan.action_names
     fsmdp.rollout(model, plan, 5, seed=0)
     assert repr(plan)
     assert plan.certificate.violation >= 0
-    assert plan.certificate.witness.action in plan.actions
+    assert plan.certificate.witness.action in plan.action_names
 
 
 def try_all(kind, method, folder, every, offset):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.foundation.checks import as_step, plural, show
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
-from fsmdp.model.variables import state_strides
+from fsmdp.model.variables import State, state_strides
 
 if TYPE_CHECKING:
     from fsmdp.exact.reachable import ReachedStates
@@ -49,7 +48,7 @@ class ExactSolution(Rebuilt):
             self._enumerated.append(enumerate_states(self.model))
         return self._enumerated[0]
 
-    def value(self, state: Sequence[int], step: int = 1) -> float:
+    def value(self, state: State, step: int = 1) -> float:
         """Expected return from a state at a step, acting optimally."""
         row = self._row(step)
         if row >= len(self.values):
@@ -59,7 +58,7 @@ class ExactSolution(Rebuilt):
             )
         return float(self.values[row, self._column(state, row)])
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """An optimal action; the first in the model's order where several are, up to rounding."""
         row = self._row(step)
         return self.model.actions[int(self.actions[row, self._column(state, row)])]
@@ -117,7 +116,7 @@ class ExactSolution(Rebuilt):
         number = as_step(step, self.model.horizon)
         return 0 if self.model.horizon is None else number - 1
 
-    def _column(self, state: Sequence[int], row: int) -> int:
+    def _column(self, state: State, row: int) -> int:
         checked = self.model.check_state(state)
         if self.reached is None:
             return int(np.array(checked) @ state_strides(self.model.sizes))

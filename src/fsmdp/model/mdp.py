@@ -36,6 +36,7 @@ from fsmdp.model.structure import (
 from fsmdp.model.tables import Floats, Table, read_only, read_only_array
 from fsmdp.model.variables import (
     Scope,
+    State,
     Variable,
     as_names,
     as_variables,
@@ -187,11 +188,11 @@ class FactoredMDP:
             f"position from 0 to {len(self.actions) - 1}."
         )
 
-    def check_state(self, state: Sequence[int]) -> tuple[int, ...]:
+    def check_state(self, state: State) -> tuple[int, ...]:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
         return check_state(state, self.variables)
 
-    def mean_reward(self, state: Sequence[int], action: str | int) -> float:
+    def mean_reward(self, state: State, action: str | int) -> float:
         """Expected reward of an action in a state."""
         position, state = self.action_index(action), self.check_state(state)
         return math.fsum(means.at(position).value(state) for means in self.reward_means)

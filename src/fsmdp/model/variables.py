@@ -112,8 +112,14 @@ def _text(name: str | int | Variable) -> str:
     return show(name.name if isinstance(name, Variable) else name)
 
 
-def check_state(state: Sequence[int], variables: Sequence[Variable]) -> tuple[int, ...]:
+State = Sequence[int] | Mapping[str, int]
+"""Values in the order of the variables, or by their names."""
+
+
+def check_state(state: State, variables: Sequence[Variable]) -> tuple[int, ...]:
     """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
+    if isinstance(state, Mapping):
+        state = _in_order(state, variables)
     values = as_items(
         state, "state", f"{len(variables)} values, one per variable", "give them in variable order"
     )
@@ -129,6 +135,19 @@ def check_state(state: Sequence[int], variables: Sequence[Variable]) -> tuple[in
                 f"{variable.size - 1}."
             )
     return tuple(int(value) for value in values)
+
+
+def _in_order(state: Mapping[str, int], variables: Sequence[Variable]) -> list[int]:
+    """Values by name in the order of the variables; each must stand there, and no other."""
+    names = [variable.name for variable in variables]
+    for found, expected, what in ((state, set(names), "unknown"), (names, state, "no value for")):
+        for name in found:
+            if name not in expected:
+                raise ModelError(
+                    f"state: {what} variable {show(name)}; expected a value for each of "
+                    f"{show_names(names)}."
+                )
+    return [state[name] for name in names]
 
 
 def table_size(sizes: Iterable[int]) -> int:

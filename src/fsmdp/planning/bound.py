@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Variable, check_state
+from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.planning.certificate import Certificate
 
 
@@ -34,7 +34,7 @@ class Bound:
         """No policy earns more than this from the initial distribution."""
         return min(self.certificate.upper_bound, self.at_start)
 
-    def value(self, state: Sequence[int], step: int = 1) -> float:
+    def value(self, state: State, step: int = 1) -> float:
         """No policy earns more than this from a state at a step on."""
         return value_of(self.basis, self.weights, check_state(state, self.variables), step)
 

@@ -89,7 +89,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "method": plan.method,
         "status": str(plan.status),
         "variables": [[v.name, v.size] for v in plan.variables],
-        "actions": list(plan.actions),
+        "actions": list(plan.action_names),
         "horizon": plan.horizon,
         "discount": plan.discount,
         "scopes": [list(scope) for scope in plan.basis.scopes],

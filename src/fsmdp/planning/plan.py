@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Lookup
+from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Variable, check_state
+from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
 from fsmdp.planning.gap import RelativeGap
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 class PlannedPolicy(Described, Protocol):
     """What a plan's policy can do, however it was found; it says what model it is for."""
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The action to take."""
         ...
 
@@ -127,7 +130,7 @@ class Plan:
         return self.policy.variables
 
     @property
-    def actions(self) -> tuple[str, ...]:
+    def action_names(self) -> tuple[str, ...]:
         """Actions of the model."""
         return self.policy.actions
 
@@ -201,7 +204,7 @@ class Plan:
         """Seconds by phase."""
         return self.effort.seconds
 
-    def value(self, state: Sequence[int], step: int = 1) -> float:
+    def value(self, state: State, step: int = 1) -> float:
         """An upper bound on the optimal value of a state at a step."""
         bound = self.bound.value(state, step)
         if not self.weights_certified:
@@ -209,8 +212,12 @@ class Plan:
         values = check_state(state, self.variables)
         return min(bound, value_of(self.basis, self.weights, values, step))
 
-    def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
-        """R(s, a) + discount * backup of the policy's weights, for every action."""
+    def q_values(self, state: State, step: int = 1) -> Floats:
+        """R(s, a) + discount * backup of the policy's weights, for every action.
+
+        The policy takes the largest. They are estimates, not bounds: the policy's weights need not
+        be the bound's, so that a Q-value may lie above `plan.value(state)`, or below the truth.
+        """
         return self._greedy().q_values(state, step)
 
     def _greedy(self) -> Greedy:
@@ -221,9 +228,21 @@ class Plan:
             )
         return self.policy
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The policy's action; of several equal ones the first in the model's order."""
         return self.policy.action(state, step)
+
+    def actions(
+        self, states: Sequence[State] | Integers, step: int = 1, *, positions: bool = False
+    ) -> NDArray[Any]:
+        """The policy's actions in many states, one a row: names, or positions in the model's list.
+
+        Far faster than asking for one after another: decisions are compiled, on all cores.
+        """
+        from fsmdp.policies.bulk import actions_in
+
+        chosen = actions_in(self.policy, self.policy, states, step)
+        return chosen if positions else np.array(self.action_names)[chosen]
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays."""

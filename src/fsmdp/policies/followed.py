@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fsmdp.foundation.checks import as_step
-from fsmdp.model.variables import Variable, check_state
+from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Described, Policy, resolve
 
@@ -26,7 +25,7 @@ class ArrayPolicy:
         init=False, repr=False, default_factory=lambda: np.random.default_rng(0)
     )
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The action to take."""
         values = np.array(check_state(state, self.variables), dtype=np.int64)
         row = as_step(step, self.horizon) - 1

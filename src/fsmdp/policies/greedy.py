@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Variable, check_state
+from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.advantages import default_total, fill_advantages
 from fsmdp.policies.arrays import FOLDED, GREEDILY, CompiledPolicy, no_strides, policy_arrays
 from fsmdp.policies.folded import Folded, folded_action
@@ -41,7 +40,7 @@ class Greedy:
         object.__setattr__(self, "_sizes", np.array(sizes, dtype=np.int64))
         object.__setattr__(self, "_steps", steps)
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The greedy action; the first in the model's order where several are equal."""
         values = self._values(state)
         row = self._row(step)
@@ -54,7 +53,7 @@ class Greedy:
         fill_advantages(self.lookup, self.entries[row], values, found)
         return self.actions[int(found.argmax())]
 
-    def q_values(self, state: Sequence[int], step: int = 1) -> Floats:
+    def q_values(self, state: State, step: int = 1) -> Floats:
         """R(s, a) + discount * backup of V, for every action."""
         values = self._values(state)
         entries = self.entries[self._row(step)]
@@ -75,7 +74,7 @@ class Greedy:
         position = as_step(step, self.horizon) - 1
         return 0 if self.horizon is None else position
 
-    def _values(self, state: Sequence[int]) -> Integers:
+    def _values(self, state: State) -> Integers:
         """The state as compiled code reads it.
 
         Whole numbers within their bounds are checked all at once; whatever else is given goes the

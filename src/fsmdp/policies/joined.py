@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fsmdp.model.lookup import Integers
-from fsmdp.model.variables import Variable
+from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import Followed, Policy, resolve
 from fsmdp.policies.views import Seeing
@@ -50,11 +49,11 @@ class JoinedPolicy:
         """Steps of an episode."""
         return self.model.horizon
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The action that the joined model's policy takes in the joined state."""
         act = self._followed.act
         assert act is not None  # chance alone has no function, and it is the same in both models
-        return self.actions[act(self.joined.to(tuple(state)), step)]
+        return self.actions[act(self.joined.to(check_state(state, self.variables)), step)]
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import PolicyError
 from fsmdp.foundation.checks import is_whole, show, show_count, show_names
 from fsmdp.model.lookup import Integers
-from fsmdp.model.variables import Variable, state_strides, table_size
+from fsmdp.model.variables import State, Variable, state_strides, table_size
 from fsmdp.policies.arrays import (
     BY_CHANCE,
     BY_TABLE,
@@ -27,7 +27,7 @@ from fsmdp.policies.arrays import (
 class ActsByState(Protocol):
     """Anything with an action for each state and step: an exact solution, a plan."""
 
-    def action(self, state: Sequence[int], step: int = 1) -> str | int:
+    def action(self, state: State, step: int = 1) -> str | int:
         """Name or position of the action to take."""
         ...
 
@@ -144,7 +144,7 @@ def _position(positions: Mapping[str, int], chosen: object, state: object, step:
 
 def check_origin(model: Described, policy: object) -> None:
     """Refuse a solution or plan of another model: its tables would be read at the wrong places."""
-    origin: Any = getattr(policy, "model", policy)
+    origin: Any = getattr(policy, "model", getattr(policy, "policy", policy))
     if origin is model or isinstance(policy, type):
         return
     variables, actions = getattr(origin, "variables", None), getattr(origin, "actions", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -17,6 +17,7 @@ from fsmdp.foundation.checks import as_number, as_step, as_whole
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
+from fsmdp.model.variables import State
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, compile_model
@@ -106,7 +107,7 @@ class Rollouts:
         )
         self._warm_up()
 
-    def action(self, state: Sequence[int], step: int = 1) -> str:
+    def action(self, state: State, step: int = 1) -> str:
         """The action to take. Cost: the simulations or the time given, less if all is clear."""
         began = time.perf_counter()
         values = np.array(self.model.check_state(state), dtype=np.int64)
