@@ -1,4 +1,5 @@
 from . import domains as domains
+from . import plot as plot
 from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError
 from .errors import FsmdpWarning as FsmdpWarning

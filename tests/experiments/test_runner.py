@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.experiments.dying import MARKER, Deadly
-from tests.experiments.sweeps import RING, episodes_of, ring
+from tests.experiments.sweeps import RING, Here, episodes_of, ring
 
 import fsmdp
 from fsmdp.errors import ExperimentError, ModelError
@@ -36,23 +36,6 @@ from fsmdp.foundation import arrays
 from fsmdp.foundation.digests import seal
 
 DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
-
-
-class Here:
-    """An executor that does every task at once, in this process."""
-
-    name, workers, children = "here", 1, False
-
-    def __init__(self, most=None):
-        self.most = most
-        self.tasks = []
-
-    def run(self, function, tasks):
-        for position, task in enumerate(tasks):
-            if self.most is not None and len(self.tasks) >= self.most:
-                raise KeyboardInterrupt
-            self.tasks.append(task)
-            yield position, function(task)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index as as_index
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -203,6 +204,12 @@ class FactoredMDP:
             _certain(start, size) if isinstance(start, int) else start
             for size, start in zip(self.sizes, self.initial, strict=True)
         )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the network of variables; see `fsmdp.plot.model`."""
+        from fsmdp.plot.models import model
+
+        return model(self, ax)
 
     def __repr__(self) -> str:
         many = self.log10_states >= 7

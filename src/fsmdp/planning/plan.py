@@ -258,6 +258,12 @@ class Plan:
 
         return Rollouts(model, self, **options)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw policy and bound over time; see `fsmdp.plot.plan`."""
+        from fsmdp.plot.plans import plan
+
+        return plan(self, ax)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that `load_plan` reads."""
         from fsmdp.planning.files import save_plan

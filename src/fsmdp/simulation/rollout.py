@@ -16,7 +16,7 @@ from fsmdp.model.tables import Rebuilt, read_only
 from fsmdp.policies.arrays import given_action
 from fsmdp.policies.resolve import Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import Record, new_record, simulate
 
 Progress = Callable[[int, int], None]
 """Called with the number of episodes done and the number in all."""
@@ -26,6 +26,7 @@ PYTHON_STEP = 1000  # one step through Python takes about as long as a thousand 
 ENDLESS_TAIL = 1e-6
 LONGEST_EPISODE = 10**6
 MOST_EPISODES = 10**9
+MOST_RECORDED = 10**5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +105,28 @@ def rollout(
     return Runs(returns, steps)
 
 
+def record(
+    model: FactoredMDP,
+    policy: Policy,
+    episodes: int = 1,
+    seed: int = 0,
+    steps: int | None = None,
+) -> Record:
+    """Episodes written down: states, actions and rewards of every step."""
+    check_model(model, "record")
+    episodes, steps = as_whole(episodes, "episodes", 1, MOST_RECORDED), episode_steps(model, steps)
+    rng = np.random.default_rng(as_whole(seed, "seed", 0))
+    followed, compiled = resolve(model, policy), compile_model(model)
+    values = np.zeros(compiled.n_slots, dtype=np.int64)
+    kept, returns = new_record(compiled, episodes, steps), np.zeros(episodes)
+    if followed.arrays is None:
+        _run_in_python(compiled, followed.act, steps, model.discount, rng, values, returns, kept)
+    else:
+        discount = model.discount
+        simulate(compiled, followed.arrays, rng, discount, True, 0, steps, values, returns, kept)
+    return kept
+
+
 def episode_steps(model: FactoredMDP, steps: int | None = None) -> int:
     """Steps of an episode; without end, until what is left counts for nothing."""
     if steps is not None:
@@ -127,13 +150,19 @@ def _run_in_python(
     rng: np.random.Generator,
     values: Integers,
     returns: Floats,
+    kept: Record | None = None,
 ) -> None:
     given, unrecorded = given_action(model.n_variables), new_record(model, 0, 0)
+    moment = unrecorded if kept is None else new_record(model, 1, 1)
     reward = np.zeros(1)
     assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):
         simulate(model, given, rng, discount, True, 0, 0, values, reward, unrecorded)
         for step in range(steps):
             given.table[0, 0] = act(tuple(values[: model.n_variables].tolist()), step + 1)
-            simulate(model, given, rng, discount, False, step, 1, values, reward, unrecorded)
+            simulate(model, given, rng, discount, False, step, 1, values, reward, moment)
             returns[episode] += discount**step * reward[0]
+            if kept is not None:
+                kept.states[episode, step : step + 2] = moment.states[0]
+                kept.actions[episode, step] = moment.actions[0, 0]
+                kept.rewards[episode, step] = moment.rewards[0, 0]

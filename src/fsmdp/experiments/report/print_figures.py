@@ -20,6 +20,7 @@ from fsmdp.experiments.report.charts import (
     Role,
 )
 from fsmdp.experiments.report.style import BAND_OPACITY, SHORT_NAME, Style, ink_on_rank, printable
+from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ def _draw_curves(figure: Figure, chart: Chart, styles: Styles) -> None:
     for axes, panel in zip(grid[:, 0], chart.panels, strict=True):
         _scale_axes(axes, panel, chart.log)
         for line in panel.lines:
-            handle = _draw_line(axes, line, styles)
+            handle = draw_line(axes, line, styles)
             key = (line.learner, "" if line.learner else line.label)
             entries.setdefault(key, (handle, line.label + (f", {line.note}" if line.note else "")))
     grid[-1, 0].set_xlabel(chart.x_label)
@@ -138,7 +139,8 @@ def power_of_ten(value: float) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _draw_line(axes: Axes, line: Line, styles: Styles) -> Any:
+def draw_line(axes: Axes, line: Line, styles: Styles) -> Any:
+    """Draw a line with its band, and return what a legend shows of it."""
     style = None if line.learner is None else styles[line.learner]
     color = MUTED if style is None else style.color
     width = 1.7 if line.role is Role.MEASURED else 0.8
@@ -214,7 +216,7 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
             LineCollection(segments, colors=MUTED, linewidths=0.9, linestyles=dashes, zorder=1)
         )
     n = len(chart.names)
-    size = float(np.clip(130 / math.sqrt(max(n, 1)), 2, 20))  # points across
+    size = node_size(n)
     axes.scatter(
         at[:, 0],
         at[:, 1],
@@ -231,7 +233,19 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
         for (x, y), rank in zip(at, chart.ranks, strict=True):
             ink = ink_on_rank(rank, n)
             axes.text(x, y, str(rank), ha="center", va="center", fontsize=size * 0.42, color=ink)
-    for (x, y), name, side in zip(at, chart.names, chart.sides, strict=bool(chart.sides)):
+    draw_names(axes, at, chart.names, chart.sides, size)
+
+
+def node_size(n_nodes: int) -> float:
+    """Points across a node of a network."""
+    return float(np.clip(130 / math.sqrt(max(n_nodes, 1)), 2, 20))
+
+
+def draw_names(
+    axes: Axes, at: Floats, names: Sequence[str], sides: Sequence[str], size: float
+) -> None:
+    """Write names above or below their nodes; none without sides."""
+    for (x, y), name, side in zip(at, names, sides, strict=bool(sides)):
         above = side == "top"
         axes.annotate(
             printable(name, SHORT_NAME),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,12 @@ class History:
         """
         best = as_number(start_value, "start_value", "give solve_exactly(model).start_value")
         return np.asarray(np.cumsum(best - self.returns))
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw returns, optimistic values, and regret or its bound; see `fsmdp.plot.history`."""
+        from fsmdp.plot.histories import history
+
+        return history(self, ax, **options)
 
     def __repr__(self) -> str:
         label = ", HEURISTIC" if self.heuristic else ""

@@ -1,0 +1,164 @@
+"""A model's network: what depends on what, what actions change, what is rewarded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fsmdp.elimination.order import best_order
+from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
+from fsmdp.experiments.report.print_figures import INK, MUTED, draw_names, node_size
+from fsmdp.experiments.report.style import COLORS
+from fsmdp.foundation.checks import plural
+from fsmdp.model.basis import Basis
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope
+from fsmdp.plot.axes import axes_for
+
+if TYPE_CHECKING:
+    from fsmdp.model.mdp import FactoredMDP
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependencies:
+    """Arrows from parents to variables, by position, and what else a picture shows of each."""
+
+    always: tuple[Edge, ...]  # under the usual actions
+    sometimes: tuple[Edge, ...]  # under some actions only
+    acted_on: frozenset[int]  # variables whose law some action changes
+    rewarded: frozenset[int]  # variables that some reward looks at
+    order: tuple[int, ...]  # of elimination, for singles
+    induced_width: int
+
+
+def dependencies(model: FactoredMDP) -> Dependencies:
+    """What a picture of the model shows. Cost: the marginals of singles, and an order."""
+    structure = model.structure(Basis.singles(model))
+    always: set[Edge] = set()
+    sometimes: set[Edge] = set()
+    acted_on: set[int] = set()
+    scopes: list[Scope] = []
+    for scope, parents in zip(structure.basis.scopes, structure.parents, strict=True):
+        for child in scope:
+            usual = set(parents.groups[0])
+            always |= {(parent, child) for parent in usual}
+            others = {parent for each in parents for parent in each} - usual
+            sometimes |= {(parent, child) for parent in others}
+            if parents.exceptions:
+                acted_on.add(child)
+        scopes += [tuple(sorted({*scope, *each})) for each in parents]
+    rewards = [scope for term in structure.rewards for scope in term.parents]
+    order = best_order([one for one in (*scopes, *rewards) if one], model.sizes)
+    return Dependencies(
+        tuple(sorted(always)),
+        tuple(sorted(sometimes - always)),
+        frozenset(acted_on),
+        frozenset(position for scope in rewards for position in scope),
+        tuple(order.variables),
+        order.induced_width,
+    )
+
+
+def model(one: FactoredMDP, ax: Any = None) -> Any:
+    """Draw the network of a model and return the axes.
+
+    Arrows lead from what a variable's next value depends on, dashed where only some actions make
+    it so. Squares are variables that actions change, thick rims are rewarded; colours and numbers
+    give the order in which variables are eliminated.
+    """
+    found = dependencies(one)
+    names = [variable.name for variable in one.variables]
+    joined = sorted({(min(e), max(e)) for e in (*found.always, *found.sometimes) if e[0] != e[1]})
+    positions, _ = place(len(names), joined)
+    small = len(names) <= MOST_RANKED
+    with axes_for(ax, 1, 4.8) as (axes,):
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.set_xlim(-0.15, 1.15)
+        axes.set_ylim(-0.15, 1.15)
+        size = node_size(len(names))
+        for edges, style in ((found.always, "solid"), (found.sometimes, (0, (3, 2)))):
+            _draw_arrows(axes, positions, edges, style, size)
+        _draw_variables(axes, positions, found, size, numbers=small)
+        if small:
+            sides = name_sides(positions, names)
+            draw_names(axes, positions, names, sides, size)
+        axes.set_title(
+            f"{plural(len(names), 'variable')}, {plural(len(one.actions), 'action')}, "
+            f"induced width {found.induced_width}",
+            fontsize=9,
+            loc="left",
+        )
+        axes.legend(handles=_legend(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
+    return axes
+
+
+def _draw_arrows(axes: Any, at: Floats, edges: Any, style: Any, size: float) -> None:
+    for parent, child in edges:
+        if parent != child:  # almost every variable depends on itself
+            axes.annotate(
+                "",
+                at[child],
+                at[parent],
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": MUTED,
+                    "linewidth": 0.9,
+                    "linestyle": style,
+                    "shrinkA": size / 2,
+                    "shrinkB": size / 2 + 1,
+                    "connectionstyle": "arc3,rad=0.08",
+                },
+                zorder=1,
+            )
+
+
+def _draw_variables(axes: Any, at: Floats, found: Dependencies, size: float, numbers: bool) -> None:
+    from matplotlib import colormaps
+
+    rank = {variable: position for position, variable in enumerate(found.order)}
+    last = max(1, len(at) - 1)
+    for variable, (x, y) in enumerate(at):
+        share = rank.get(variable, last) / last
+        rewarded = variable in found.rewarded
+        axes.plot(
+            [x],
+            [y],
+            marker="s" if variable in found.acted_on else "o",
+            markersize=size,
+            color=colormaps["cividis"](share),
+            markeredgecolor=COLORS[1][0] if rewarded else INK,
+            markeredgewidth=2.0 if rewarded else 0.6,
+            zorder=2,
+        )
+        if numbers:
+            ink = "#ffffff" if share < 0.55 else "#10131a"
+            text = str(rank.get(variable, last) + 1)
+            axes.text(x, y, text, ha="center", va="center", fontsize=size * 0.42, color=ink)
+
+
+def _legend() -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    def node(marker: str, edge: str, width: float, label: str) -> Any:
+        return Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=marker,
+            markersize=8,
+            markerfacecolor="#ffffff",
+            markeredgecolor=edge,
+            markeredgewidth=width,
+            label=label,
+        )
+
+    return [
+        node("s", INK, 0.6, "actions change it"),
+        node("o", COLORS[1][0], 2.0, "rewarded"),
+        Line2D(
+            [], [], color=MUTED, linewidth=0.9, linestyle=(0, (3, 2)), label="some actions only"
+        ),
+    ]
