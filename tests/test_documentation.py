@@ -243,4 +243,6 @@ def test_the_table_of_layers_lists_those_that_are_checked():
 def test_the_reference_has_every_public_name_once():
     page = (ROOT / "docs" / "api" / "fsmdp.md").read_text("utf-8")
     listed = re.findall(r"^::: fsmdp\.(\w+)$", page, re.M)
-    assert sorted([*listed, "domains", "plot", "rddl"]) == sorted(set(fsmdp.__all__) - {"__version__"})
+    assert sorted([*listed, "domains", "plot", "rddl"]) == sorted(
+        set(fsmdp.__all__) - {"__version__"}
+    )

@@ -1,5 +1,6 @@
 """RDDL problems as factored-state MDPs."""
 
+from fsmdp.interop.rddl.agent import agent
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.interop.rddl.cross_check import CrossCheck, cross_check
 from fsmdp.interop.rddl.errors import (
@@ -20,6 +21,7 @@ __all__ = [
     "Survey",
     "TooLargeError",
     "UnsupportedError",
+    "agent",
     "cross_check",
     "load",
     "object_basis",

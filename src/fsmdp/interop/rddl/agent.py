@@ -1,0 +1,100 @@
+"""`agent`: a policy of ours as an agent of pyRDDLGym's, for its simulators and its `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fsmdp.errors import PolicyError
+from fsmdp.foundation.checks import show
+from fsmdp.interop.rddl.actions import NOOP
+from fsmdp.model.variables import Variable
+from fsmdp.policies.resolve import Described, Policy, resolve
+
+
+def agent(policy: Policy | Any, model: Described | None = None) -> Any:
+    """A pyRDDLGym agent that acts as a policy does, for a problem that `load` made the model of.
+
+    A plan knows its model; for other policies ("random", a function) give `model` as well. Steps
+    are counted from each `reset` of the agent, which pyRDDLGym's `evaluate` calls before every
+    episode. The environment must not be vectorized. Plan the problem as it is loaded by default:
+    variables of `join=True` are none that pyRDDLGym knows (the solver joins by itself).
+    """
+    from pyRDDLGym.core.policy import BaseAgent
+
+    known: Any = model if model is not None else getattr(policy, "policy", policy)
+    if not isinstance(getattr(known, "variables", None), tuple):
+        raise PolicyError(
+            f"agent: {show(policy)} does not know its model; give that too, agent(policy, model)."
+        )
+    act = _acting(known, policy)
+    names = [_their_name(variable.name) for variable in known.variables]
+    choices = [_their_action(action, known.actions) for action in known.actions]
+
+    class Agent(BaseAgent):  # type: ignore[misc]
+        """Acts as a policy of fsmdp's does."""
+
+        use_tensor_obs = False
+
+        def __init__(self) -> None:
+            self.step = 0
+
+        def reset(self) -> None:
+            """Begin another episode."""
+            self.step = 0
+
+        def sample_action(self, state: Any = None) -> dict[str, Any]:
+            """The policy's action in a state of pyRDDLGym's."""
+            self.step += 1
+            return dict(choices[act(_our_state(state, names, known.variables), self.step)])
+
+    return Agent()
+
+
+def _acting(model: Described, policy: Policy) -> Callable[[tuple[int, ...], int], int]:
+    followed = resolve(model, policy)
+    if followed.act is not None:
+        return followed.act
+    rng = np.random.default_rng()
+    return lambda state, step: int(rng.integers(len(model.actions)))  # noqa: ARG005
+
+
+def _their_name(name: str) -> str:
+    """`at(x1,y2)` is `at___x1__y2` there."""
+    fluent, found, arguments = name.partition("(")
+    return f"{fluent}___{arguments[:-1].replace(',', '__')}" if found else name
+
+
+def _their_action(name: str, actions: tuple[str, ...]) -> dict[str, Any]:
+    """The fluents that an action sets, by their names: none for the one that does nothing."""
+    nothing = f"~{NOOP}" if f"~{NOOP}" in actions else NOOP
+    if name == nothing:
+        return {}
+    found: dict[str, Any] = {}
+    for part in name.split("+"):
+        fluent, has_value, value = part.partition("=")
+        negated = fluent.startswith("~")
+        found[_their_name(fluent.removeprefix("~"))] = value if has_value else not negated
+    return found
+
+
+def _our_state(
+    state: Mapping[str, Any], names: list[str], variables: tuple[Variable, ...]
+) -> tuple[int, ...]:
+    values = []
+    for name, variable in zip(names, variables, strict=True):
+        if name not in state:
+            raise PolicyError(
+                f"agent: the environment has no fluent {show(name)}; expected the problem whose "
+                "model was planned, loaded without join=True."
+            )
+        value = np.asarray(state[name])
+        if value.dtype.kind not in "biu" or not 0 <= int(value) < variable.size:
+            raise PolicyError(
+                f"agent: fluent {show(name)} is {show(state[name])}, expected a boolean or a whole "
+                f"number from 0 to {variable.size - 1}; the environment must not be vectorized."
+            )
+        values.append(int(value))
+    return tuple(values)
