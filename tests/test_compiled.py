@@ -70,7 +70,7 @@ def test_a_process_compiles_again_what_was_damaged(tmp_path, monkeypatch):
     (tmp_path / "sums.py").write_text(ADD)
     code = (
         "import fsmdp.compiled; from pathlib import Path\n"
-        f"fsmdp.compiled.cache_folder = lambda: Path({str(tmp_path / 'cache')!r})\n{CALL}"
+        f"fsmdp.compiled.cache_folder = lambda *_: Path({str(tmp_path / 'cache')!r})\n{CALL}"
     )
     kept = []
     for _ in range(2):
@@ -81,6 +81,61 @@ def test_a_process_compiles_again_what_was_damaged(tmp_path, monkeypatch):
             path.write_bytes(b"\x80\x05garbage")
     assert len(kept[0]) == 2
     assert all(b"garbage" not in content for content in kept[1])
+
+
+def test_code_is_compiled_again_when_anything_that_it_can_use_has_changed():
+    simulate = compiled.PACKAGE / "simulation" / "simulate.py"
+    needed = compiled.needed_sources(simulate)
+    for part in ("simulation/simulate.py", "policies/arrays.py", "model/lookup.py", "compiled.py"):
+        assert compiled.PACKAGE / part in needed
+    for part in ("cli/plan.py", "learning/run/learn.py", "planning/joint.py"):
+        assert compiled.PACKAGE / part not in needed
+    before = compiled.stamp_of(frozenset(needed))
+    assert before != compiled.stamp_of(frozenset(needed - {compiled.PACKAGE / "model/lookup.py"}))
+
+
+def test_every_global_of_compiled_code_is_from_sources_that_its_stamp_covers():
+    """Whatever a compiled function names must be watched, or an old one would go on running."""
+    import ast
+
+    package = compiled.PACKAGE
+    watched = 0
+    for source in package.rglob("*.py"):
+        text = source.read_text("utf-8")
+        if "@compiled(" not in text:
+            continue
+        needed = compiled.needed_sources(source)
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fsmdp."):
+                path = (package / node.module.partition(".")[2].replace(".", "/")).with_suffix(
+                    ".py"
+                )
+                names = [package / path.with_suffix("") / f"{a.name}.py" for a in node.names]
+                assert path in needed or all(name in needed for name in names), (source, path)
+                watched += 1
+    assert watched > 50
+
+
+def test_a_helper_in_another_file_that_changes_is_compiled_again(tmp_path):
+    package = tmp_path / "fsmdp"
+    package.mkdir()
+    helper, user = package / "helper.py", package / "user.py"
+    helper.write_text("VALUE = 1\n")
+    user.write_text("from fsmdp.helper import VALUE\n")
+    code = (
+        "import sys, fsmdp.compiled as c; from pathlib import Path\n"
+        f"c.PACKAGE = Path({str(package)!r})\n"
+        f"print(c.stamp_of(frozenset(c.needed_sources(Path({str(user)!r})))))"
+    )
+
+    def stamp():
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        return done.stdout
+
+    first = stamp()
+    assert stamp() == first
+    helper.write_text("VALUE = 2\n")
+    assert stamp() != first
 
 
 def test_without_a_home_and_without_a_writable_package_code_is_kept_among_temporary_files(

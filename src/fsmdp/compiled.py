@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import shutil
 import stat
 import tempfile
@@ -28,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 untyped: Any = caching
 PACKAGE = Path(__file__).parent
-KEPT_SECONDS = 24 * 3600
+KEPT_SECONDS = 7 * 24 * 3600
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -40,7 +41,8 @@ def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function
         dispatcher: Any = numba.njit(nogil=True, inline=inline)(function)
         if not config.DISABLE_JIT:
             before = config.CACHE_DIR
-            config.CACHE_DIR = str(cache_folder())
+            stamp = stamp_of(frozenset(needed_sources(Path(function.__code__.co_filename))))
+            config.CACHE_DIR = str(cache_folder(stamp))
             try:
                 dispatcher._cache = _Cache(function)
             finally:
@@ -104,21 +106,57 @@ class CompiledFiles:
         return self._folder / f"{self._name}.{digest[:32]}"
 
 
+IMPORT = re.compile(r"^from fsmdp(\.[\w.]+)? import (\([^)]*\)|[^\n]*)", re.M)
+"""Imports at the top of a module: what compiled code can use of other modules."""
+
+
 @cache
-def cache_folder() -> Path:
-    """A folder named after the sources as they are: beside them, or in the user's cache."""
+def _imports(source: Path) -> tuple[Path, ...]:
+    """Modules of ours that a module imports at its top."""
+    found: list[Path] = []
+    for package, names in IMPORT.findall(source.read_text("utf-8")):
+        folder = PACKAGE / package.strip(".").replace(".", "/")
+        candidates = [folder, *(folder / name for name in re.findall(r"\w+", names))]
+        found += [one for path in candidates for one in (path.with_suffix(".py"),) if one.is_file()]
+    return tuple(found)
+
+
+def needed_sources(source: Path) -> set[Path]:
+    """The sources that decide what a function of a module compiles to: all that it imports."""
+    found: set[Path] = set()
+    left = [source] if source.is_file() else []
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += _imports(one)
+    return found
+
+
+@cache
+def stamp_of(sources: frozenset[Path]) -> str:
+    """What changes with any of these sources."""
     stamp = hashlib.sha256()
-    for source in sorted(PACKAGE.rglob("*.py")):
-        facts = source.stat()
-        stamp.update(
-            f"{source.relative_to(PACKAGE)} {facts.st_mtime_ns} {facts.st_size}\n".encode()
-        )
-    name = f"compiled-{stamp.hexdigest()[:16]}"
+    for source in sorted(sources):
+        stamp.update(f"{source.name} {_digest(source)}\n".encode())
+    return stamp.hexdigest()[:16]
+
+
+@cache
+def _digest(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+@cache
+def cache_folder(stamp: str | None = None) -> Path:
+    """A folder named after sources, by default all of ours: beside them, or in the user's cache."""
+    name = f"compiled-{stamp or stamp_of(frozenset(PACKAGE.rglob('*.py')))}"
     for parent in (PACKAGE / "__pycache__", *_users_cache()):
         with suppress(OSError):
             folder = parent / name
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
+                os.utime(folder)  # still in use
                 _forget_older(folder)
                 return folder
     return _users_temporary(name)
@@ -145,7 +183,7 @@ def _users_temporary(name: str) -> Path:
 
 
 def _forget_older(folder: Path) -> None:
-    """Remove what was compiled from sources that have been gone for a day.
+    """Remove what nothing has used for a week: what was compiled from sources that are gone.
 
     Not sooner: a process that started with them may still be running.
     """
