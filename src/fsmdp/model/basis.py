@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -11,6 +12,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import as_items, as_tuple, plural, show, show_count
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.tables import Floats, Table, as_scope, bound_table
 from fsmdp.model.variables import (
     Scope,
@@ -143,6 +145,11 @@ class Basis:
 
     def __iter__(self) -> Iterator[Table]:
         return iter(self.tables)
+
+    def _repr_html_(self) -> str:
+        sizes = Counter(table.values.ndim for table in self.tables)
+        by_size = ((f"of {plural(n, 'variable')}", sizes[n]) for n in sorted(sizes))
+        return facts_table(f"Basis of {plural(len(self), 'function')}", by_size)
 
     def __repr__(self) -> str:
         largest = max(table.values.ndim for table in self.tables)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import (
@@ -210,6 +211,19 @@ class FactoredMDP:
         from fsmdp.plot.models import model
 
         return model(self, ax)
+
+    def _repr_html_(self) -> str:
+        names = [variable.name for variable in self.variables]
+        return facts_table(
+            "FactoredMDP",
+            (
+                ("variables", f"{len(names)}: {', '.join(names)}"),
+                ("states", f"10^{self.log10_states:.1f}"),
+                ("actions", f"{len(self.actions)}: {', '.join(self.actions)}"),
+                ("rewards", f"{len(self.rewards)}: {', '.join(one.name for one in self.rewards)}"),
+                ("ends", show_end(self.horizon, self.discount)),
+            ),
+        )
 
     def __repr__(self) -> str:
         many = self.log10_states >= 7

@@ -17,6 +17,7 @@ from fsmdp.foundation.checks import (
     show,
     show_count,
 )
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
 from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
@@ -131,6 +132,19 @@ class Structure:
             table_size(self.variables[p].size for p in scope)
             for cases in self.parents[1:]
             for scope in cases
+        )
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Structure",
+            (
+                ("variables", len(self.variables)),
+                ("actions", len(self.actions)),
+                ("reward terms", len(self.rewards)),
+                ("basis functions", len(self.basis)),
+                ("cells to estimate", show_count(self.cells)),
+                ("most that an episode can earn", f"{self.largest_return:.6g}"),
+            ),
         )
 
     def __repr__(self) -> str:

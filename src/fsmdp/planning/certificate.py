@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -42,6 +43,17 @@ class Certificate:
     def violation(self) -> float:
         """Largest violation over all steps, states and actions; 0 if the weights were feasible."""
         return max(0.0, float(self.violations.max()))
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Certificate",
+            (
+                ("no policy earns more than", f"{self.upper_bound:.6g}"),
+                ("largest violation before lifting", f"{self.violation:.2g}"),
+                ("at", f"step {self.witness.step}, action {self.witness.action}"),
+                ("lifted by, at the first step", f"{self.lifts[0]:.2g}"),
+            ),
+        )
 
 
 def certify(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
@@ -295,6 +296,20 @@ class Plan:
             left = max(0.0, self.certified_objective - self.dual_bound)
             return f"{program} solved to {left:.1g}"
         return f"{program} not solved ({self.status})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            f"Plan ({self.method})",
+            (
+                ("no policy earns more than", f"{self.upper_bound:.6g}, by {self.bound.proof}"),
+                ("policy", self.incumbent and self.incumbent.name),
+                ("policy earns", self.incumbent),
+                ("gap", self.statement()),
+                ("linear programs", self.outcome),
+                ("induced width", self.induced_width),
+                ("seconds", f"{sum(self.seconds.values()):.2f}"),
+            ),
+        )
 
     def __repr__(self) -> str:
         total = sum(self.seconds.values())

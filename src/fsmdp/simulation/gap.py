@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.planning.gap import RelativeGap
@@ -74,6 +75,18 @@ class Gap:
     def statement(self) -> str:
         """What was established, in a sentence."""
         return self.relative.statement()
+
+    def _repr_html_(self) -> str:
+        error = self.runs.standard_error
+        return facts_table(
+            "Gap",
+            (
+                ("no policy earns more than", f"{self.upper_bound:.6g}"),
+                ("policy earns", f"{self.runs.mean:.6g} ± {error:.2g} (standard error)"),
+                *((f"{name} earns", f"{runs.mean:.6g}") for name, runs in self.baselines.items()),
+                ("established", self.statement()),
+            ),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.foundation.html import facts_table
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
@@ -50,6 +51,16 @@ class Runs(Rebuilt):
         if len(self.returns) < 2:
             return math.inf
         return float(self.returns.std(ddof=1) / math.sqrt(len(self.returns)))
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Runs",
+            (
+                ("mean return", f"{self.mean:.6g} ± {self.standard_error:.2g} (standard error)"),
+                ("from, to", f"{self.returns.min():.6g}, {self.returns.max():.6g}"),
+                ("episodes", f"{len(self.returns):,} of {plural(self.steps, 'step')}"),
+            ),
+        )
 
     def __repr__(self) -> str:
         episodes = plural(len(self.returns), "episode")

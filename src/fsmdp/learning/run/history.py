@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.foundation.checks import as_number
+from fsmdp.foundation.html import facts_table
 from fsmdp.learning.options import as_probability
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -109,6 +110,22 @@ class History:
         from fsmdp.plot.histories import history
 
         return history(self, ax, **options)
+
+    def _repr_html_(self) -> str:
+        last = self.returns[-max(1, len(self) // 10) :]
+        bound = self.observable_regret_bound()
+        return facts_table(
+            "History" + (" (heuristic: no guarantee)" if self.heuristic else ""),
+            (
+                ("learner", self.learner),
+                ("episodes", len(self)),
+                ("plans made", int(self.replans.sum())),
+                ("mean return", f"{self.returns.mean():.6g}"),
+                ("mean return, last tenth", f"{last.mean():.6g}"),
+                ("regret at most", f"{bound[-1]:.6g}" if self.optimistic and len(self) else None),
+                ("seconds planning", f"{self.seconds_planning.sum():.2f}"),
+            ),
+        )
 
     def __repr__(self) -> str:
         label = ", HEURISTIC" if self.heuristic else ""

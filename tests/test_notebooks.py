@@ -1,0 +1,63 @@
+"""What notebooks show of each object."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import fsmdp
+
+RING = fsmdp.domains.sysadmin(3)
+BASIS = fsmdp.Basis.pairs(RING)
+PLAN = fsmdp.plan(RING, BASIS, method="programs")
+
+
+def _history():
+    learner = fsmdp.UCRLFactored(RING.structure(BASIS), known_rewards=RING.rewards)
+    return fsmdp.learn(RING, learner, episodes=3)
+
+
+SHOWN = {
+    "model": (lambda: RING, "machine-2"),
+    "structure": (lambda: RING.structure(BASIS), "cells to estimate"),
+    "basis": (lambda: BASIS, "of 2 variables"),
+    "plan": (lambda: PLAN, f"{PLAN.upper_bound:.6g}, by elimination"),
+    "certificate": (lambda: PLAN.certificate, "largest violation"),
+    "gap": (lambda: fsmdp.certified_gap(RING, PLAN, 50), "acting at random earns"),
+    "runs": (lambda: fsmdp.rollout(RING, "wait", 20), "20 of 10 steps"),
+    "history": (_history, "regret at most"),
+}
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that do not match."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.filterwarnings("ignore::fsmdp.PoorPolicyWarning")
+@pytest.mark.parametrize("kind", SHOWN)
+def test_a_notebook_shows_a_table_of_facts(kind):
+    make, expected = SHOWN[kind]
+    shown = make()._repr_html_()
+    parser = Balanced()
+    parser.feed(shown)
+    assert not parser.open
+    assert expected in re.sub("<[^>]*>", " ", shown)
+
+
+def test_names_are_no_markup():
+    variable = fsmdp.Variable("<b>x</b>", 2)
+    stays = fsmdp.Conditional(
+        variable.name, [fsmdp.Case(fsmdp.ANY, [variable.name], [[1, 0], [0, 1]])]
+    )
+    model = fsmdp.FactoredMDP([variable], ["wait"], [stays], [], horizon=1)
+    assert "&lt;b&gt;x&lt;/b&gt;" in model._repr_html_()
