@@ -14,6 +14,7 @@ from .exact.evaluation import evaluate_exactly as evaluate_exactly
 from .exact.solutions import ExactSolution as ExactSolution
 from .exact.solve import Exact as Exact
 from .exact.solve import solve_exactly as solve_exactly
+from .experiments.comparing import compare as compare
 from .interop import rddl as rddl
 from .learning.learners.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.learners.baselines.fixed import RandomLearner as RandomLearner

@@ -66,7 +66,7 @@ def compare_command(
     began = time.perf_counter()
     asked, text = read_specification(specification)
     asked = replace(asked, seeds=tuple(seed + one for one in asked.seeds))
-    folder = default_folder(asked) if output is None else output
+    folder = default_folder(asked.name) if output is None else output
     in_all = asked.episodes * len(asked.runs)
     with (
         resumable(folder),

@@ -148,8 +148,8 @@ def _looking(look: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def default_folder(specification: Specification) -> Path:
+def default_folder(name: str) -> Path:
     """Where results go unless told otherwise."""
     from fsmdp.experiments.reading import safe_name
 
-    return Path("runs") / safe_name(specification.name)
+    return Path("runs") / safe_name(name)

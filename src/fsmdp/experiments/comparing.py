@@ -1,0 +1,90 @@
+"""`compare` from Python: all that the command does, without a file to write first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fsmdp.errors import ModelError
+from fsmdp.experiments.reading import CHECKPOINT_EVERY, DEFAULT_BASIS, safe_name, specify
+from fsmdp.experiments.runner import compare as run
+from fsmdp.experiments.runner import default_folder
+from fsmdp.foundation.checks import show
+from fsmdp.foundation.disk import make_folder
+from fsmdp.model.files import save
+from fsmdp.model.mdp import FactoredMDP
+
+if TYPE_CHECKING:
+    from fsmdp.experiments.executors.protocol import Executor
+    from fsmdp.experiments.runner import Progress
+    from fsmdp.experiments.store import Results
+
+Models = str | FactoredMDP | Sequence[str | FactoredMDP] | Mapping[str, str | FactoredMDP]
+Learners = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+MODELS = "models"
+"""Folder, in that of the runs, of models that were given as objects."""
+
+
+def compare(
+    models: Models,
+    learners: Learners,
+    *,
+    seeds: int | Sequence[int] = 1,
+    episodes: int = 100,
+    output: str | os.PathLike[str] | None = None,
+    basis: str = DEFAULT_BASIS,
+    name: str = "comparison",
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    executor: str | Executor = "local",
+    workers: int = 2,
+    address: str | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Run every learner on every model with every seed, and return what came of it.
+
+    A model is what the command line takes ("sysadmin:ring:8", "rddl:SysAdmin_MDP_ippc2011:1", a
+    file) or a FactoredMDP; by name in a dictionary, or in a list. A learner is its name ("ucrl") or
+    a dictionary with its options: {"learner": "ucrl", "confidence": "hoeffding", "label": "ours"}.
+    `seeds` is how many, from 0 on, or which. Results are kept in `output` (`runs/NAME`); the same
+    call goes on where it was killed, and does nothing twice. `fsmdp.plot.compare(output)` and
+    `fsmdp report` draw them.
+    """
+    folder = Path(default_folder(name) if output is None else output)
+    listed = [learners] if isinstance(learners, str | Mapping) else list(learners)
+    specification = specify(
+        {
+            "name": name,
+            "episodes": episodes,
+            "seeds": seeds if isinstance(seeds, int) else list(seeds),
+            "checkpoint_every": checkpoint_every,
+            "models": [{"model": one, "basis": basis} for one in _texts(models, folder)],
+            "learners": [{"learner": one} if isinstance(one, str) else dict(one) for one in listed],
+        }
+    )
+    return run(specification, folder, executor, workers, address=address, progress=progress)
+
+
+def _texts(models: Models, folder: Path) -> Iterator[str]:
+    """What a specification says of each model; those given as objects are written to files."""
+    named: list[tuple[str | None, Any]]
+    if isinstance(models, Mapping):
+        named = [(str(label), one) for label, one in models.items()]
+    elif isinstance(models, str | FactoredMDP):
+        named = [(None, models)]
+    else:
+        named = [(None, one) for one in models]
+    for position, (label, one) in enumerate(named):
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, FactoredMDP):
+            path = make_folder(folder / MODELS) / f"{safe_name(label or f'model-{position}')}.json"
+            save(one, path)
+            yield str(path)
+        else:
+            raise ModelError(
+                f"models: expected a FactoredMDP or what the command line takes "
+                f"('sysadmin:ring:8'), found {show(one)}."
+            )
