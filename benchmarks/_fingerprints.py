@@ -1,4 +1,4 @@
-"""Digests of twenty plans: run it on two commits and compare, to see that no number changed.
+"""Digests of plans and learning runs: compare those of two commits to see that no number changed.
 
 python benchmarks/_fingerprints.py > before.txt; git switch ...; python ... > after.txt; diff them.
 """
@@ -32,7 +32,19 @@ def digest(*arrays):
     return found.hexdigest()[:16]
 
 
-def main():
+def learners(model):
+    structure = model.structure(fsmdp.Basis.pairs(model))
+    for confidence in ("weissman", "hoeffding", "bernstein"):
+        yield confidence, fsmdp.UCRLFactored(structure, confidence=confidence, seed=1)
+    yield "posterior", fsmdp.PSRLFactored(structure, seed=1)
+    known = model.rewards
+    yield "known rewards", fsmdp.UCRLFactored(structure, known_rewards=known, seed=1)
+    yield "posterior, known rewards", fsmdp.PSRLFactored(structure, known_rewards=known, seed=1)
+    for baseline in (fsmdp.UCBVI, fsmdp.UCRL2, fsmdp.TabularPSRL):
+        yield baseline.__name__, baseline(structure, seed=1)
+
+
+def plans():
     for name, model in models():
         for method in ("programs", "stagewise", "joint", "cutting-planes"):
             if model.horizon is None and method == "stagewise":
@@ -48,6 +60,27 @@ def main():
                 repr(fsmdp.rollout(model, plan, 50, seed=1).mean),
                 flush=True,
             )
+
+
+def histories():
+    for name, model in models():
+        if name not in ("ring 4", "star 6", "random 0", "random 1"):
+            continue
+        for learner, made in learners(model):
+            history = fsmdp.learn(model, made, episodes=60, seed=2)
+            print(
+                name,
+                learner,
+                digest(history.returns, history.optimistic_values, history.slacks),
+                history.replans.sum(),
+                repr(history.returns.mean()),
+                flush=True,
+            )
+
+
+def main():
+    plans()
+    histories()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import time
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -211,6 +212,13 @@ def test_coordinates_of_functions_that_are_nearly_the_same_are_told_apart():
     assert np.linalg.cond(coordinates) < 100 < np.linalg.cond(functions) / 1e6
 
 
+def _status(solve):
+    try:
+        return solve().status
+    except Stopped:
+        return Status.TIME_LIMIT
+
+
 @pytest.mark.parametrize(
     "planner", [fsmdp.Stagewise, fsmdp.Joint, fsmdp.CuttingPlanes, fsmdp.Ellipsoid]
 )
@@ -218,12 +226,20 @@ def test_a_planner_goes_by_the_clock_it_is_given(planner):
     model = sysadmin(2, horizon=2)
     problem = problem_of_model(model, Basis.singles(model), trivial=trivial_problem(model).trivial)
     for limit in (None, 1e6):
-        try:
-            found = planner(time_limit=limit).solve(problem, Clock(0.0)).status
-        except Stopped:
-            found = Status.TIME_LIMIT
-        assert found is Status.TIME_LIMIT
+        asked = planner(time_limit=limit)
+        assert _status(partial(asked.solve, problem, Clock(0.0))) is Status.TIME_LIMIT
     assert planner(time_limit=0.0).solve(problem, Clock()).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [fsmdp.Stagewise, fsmdp.Joint, fsmdp.CuttingPlanes, fsmdp.Ellipsoid, fsmdp.Programs],
+)
+def test_a_planner_goes_by_its_own_limit_if_it_is_given_no_clock(planner):
+    model = sysadmin(2, horizon=2)
+    problem = problem_of_model(model, Basis.singles(model), trivial=trivial_problem(model).trivial)
+    assert _status(partial(planner(time_limit=0.0).solve, problem)) is Status.TIME_LIMIT
+    assert planner().solve(problem).status is Status.OPTIMAL
 
 
 def test_the_lower_bound_of_a_master_is_that_of_ten_times_its_box():

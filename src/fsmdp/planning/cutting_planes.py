@@ -64,8 +64,9 @@ class CuttingPlanes(Planner):
     max_rounds: Count = 1000
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Stage by stage, then jointly, until the certified gap is within the tolerance."""
+        clock = clock or self.own_clock
         require_optimism(problem, "cutting-planes")
         network, solving = problem.network, clock.part(seconds_of_excesses(problem.network))
         start, near, policy_weights, seconds = None, None, None, {}

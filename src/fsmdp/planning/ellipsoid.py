@@ -57,8 +57,9 @@ class Ellipsoid(Planner):
     iteration_limit: Count = ITERATION_LIMIT
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """The joint program to within epsilon spans of values."""
+        clock = clock or self.own_clock
         require_optimism(problem, "ellipsoid")
         found = solve_ellipsoid(
             problem.network,

@@ -48,8 +48,9 @@ class Joint(Planner):
     solver: Solver = "auto"
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """The paper's Fig. 1; the stationary program if the horizon is infinite."""
+        clock = clock or self.own_clock
         require_optimism(problem, "joint")
         found = solve_joint(
             problem.network,

@@ -13,7 +13,7 @@ from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
-from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.incumbent import Line
 from fsmdp.planning.intervals import OPTIMISTIC
@@ -52,8 +52,16 @@ class Planner:
     def __post_init__(self) -> None:
         check_options(self)
 
-    def solve(self, problem: Problem, clock: Clock) -> Plan:
-        """A plan of a problem; `Stopped` if the clock stops before there is anything to certify."""
+    @property
+    def own_clock(self) -> Clock:
+        """A clock that starts now and stops at the planner's own time limit."""
+        return NO_LIMIT if self.time_limit is None else Clock(self.time_limit)
+
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
+        """A plan of a problem, by the clock if one is given, else by the planner's own limit.
+
+        Raises `Stopped` if the clock stops before there is anything to certify.
+        """
         raise NotImplementedError
 
     def plan(

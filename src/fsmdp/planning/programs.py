@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.cutting_planes import CuttingPlanes
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.options import Seconds, Tolerance
@@ -23,8 +23,9 @@ class Programs(Planner):
     tolerance: Tolerance = 1e-6
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
+        clock = clock or self.own_clock
         bounding: Planner = Joint()
         chosen = "bound: the joint program, by rows"
         if not rows_fit(problem) or seconds_by_cuts(problem) < seconds_by_rows(problem):

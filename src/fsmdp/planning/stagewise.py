@@ -44,8 +44,9 @@ class Stagewise(Planner):
     solver: Solver = "auto"
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Stages weigh all states alike, save the first, which weighs them as the problem does."""
+        clock = clock or self.own_clock
         network = problem.network
         if network.horizon is None:
             raise ModelError(
