@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.compiled import compiled
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.variables import Scope
 
@@ -116,3 +117,25 @@ def _divide(axis_sizes: Sequence[int]) -> tuple[int, int]:
         n_outer -= 1
         block *= axis_sizes[n_outer]
     return n_outer, block
+
+
+@compiled()
+def advance(
+    flat: FlatSchedule, step: int, first: int, inner: int, digits: Integers, base: Integers
+) -> None:
+    """Go on to the next entry: count up the axes from `first` to `inner` like an odometer.
+
+    `base` keeps where the entry lies in each term.
+    """
+    start = flat.axis_start[step]
+    first_term = flat.term_start[step]
+    n_terms = flat.term_start[step + 1] - first_term
+    for axis in range(inner - 1, first - 1, -1):
+        turns_over = digits[axis - start] + 1 == flat.axis_size[axis]
+        move = -digits[axis - start] if turns_over else 1
+        digits[axis - start] += move
+        for term in range(n_terms):
+            stride = flat.strides[flat.stride_start[first_term + term] + axis - start]
+            base[term] += move * stride
+        if not turns_over:
+            return

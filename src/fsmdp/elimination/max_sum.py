@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, flatten
+from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 
@@ -105,12 +105,20 @@ class MaxSum:
 
 
 @compiled()
+def _scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
+    """Room to work in: offsets of a block in each term, bases, digits of an odometer, a block."""
+    return (
+        np.empty((flat.most_terms, flat.largest_block), dtype=np.int64),
+        np.empty(flat.most_terms, dtype=np.int64),
+        np.empty(flat.most_axes, dtype=np.int64),
+        np.empty(flat.largest_block),
+    )
+
+
+@compiled()
 def _run(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
     """Fill in the messages of some steps in turn."""
-    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
-    base = np.empty(flat.most_terms, dtype=np.int64)
-    digits = np.empty(flat.most_axes, dtype=np.int64)
-    table = np.empty(flat.largest_block)
+    offsets, base, digits, table = _scratch(flat)
     for step in range(first, last):
         start, inner = flat.axis_start[step], flat.first_inner[step]
         first_term = flat.term_start[step]
@@ -128,7 +136,7 @@ def _run(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
         for number in range(n_blocks):
             _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
             _keep_largest(table, block, number, n_eliminated, flat.output[step], buffer)
-            _advance(flat, step, start, inner, digits, base)
+            advance(flat, step, start, inner, digits, base)
 
 
 @compiled()
@@ -197,31 +205,9 @@ def _keep_largest(
 
 
 @compiled()
-def _advance(
-    flat: FlatSchedule, step: int, first: int, inner: int, digits: Integers, base: Integers
-) -> None:
-    """Go on to the next block: count up the axes from `first` to `inner` like an odometer."""
-    start = flat.axis_start[step]
-    first_term = flat.term_start[step]
-    n_terms = flat.term_start[step + 1] - first_term
-    for axis in range(inner - 1, first - 1, -1):
-        turns_over = digits[axis - start] + 1 == flat.axis_size[axis]
-        move = -digits[axis - start] if turns_over else 1
-        digits[axis - start] += move
-        for term in range(n_terms):
-            stride = flat.strides[flat.stride_start[first_term + term] + axis - start]
-            base[term] += move * stride
-        if not turns_over:
-            return
-
-
-@compiled()
 def _trace(flat: FlatSchedule, buffer: Floats, final_steps: Integers, states: Integers) -> None:
     """Maximising states, from each final step back through the messages it is made of."""
-    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
-    base = np.empty(flat.most_terms, dtype=np.int64)
-    digits = np.empty(flat.most_axes, dtype=np.int64)
-    table = np.empty(flat.largest_block)
+    offsets, base, digits, table = _scratch(flat)
     waiting = np.empty(len(flat.output), dtype=np.int64)
     for row in range(len(final_steps)):
         waiting[0] = final_steps[row]
@@ -271,7 +257,7 @@ def _choose(
             if table[entry] > best_value:
                 best_value = table[entry]
                 best = number * block + entry
-        _advance(flat, step, first, inner, digits, base)
+        advance(flat, step, first, inner, digits, base)
     for axis in range(end - 1, first - 1, -1):
         state[flat.axis_variable[axis]] = best % flat.axis_size[axis]
         best //= flat.axis_size[axis]

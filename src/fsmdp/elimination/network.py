@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -10,12 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.model.cases import Cases
+from fsmdp.model.cases import Cases, Change, actions_alike
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
-
-Change = tuple[int, int]
-"""A factor and the exceptional group that holds in place of its default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +47,12 @@ class Network:
             offsets.append(tuple(starts))
         object.__setattr__(self, "offsets", tuple(offsets))
         object.__setattr__(self, "n_entries", end)
-        changes, class_of_action = _action_classes(self.factors, self.n_actions)
-        object.__setattr__(self, "changes", changes)
+        alike = actions_alike(self.factors, self.n_actions)
+        class_of_action = np.empty(self.n_actions, dtype=np.int64)
+        for number, actions in enumerate(alike.values()):
+            class_of_action[actions] = number
+        class_of_action.flags.writeable = False
+        object.__setattr__(self, "changes", tuple(alike))
         object.__setattr__(self, "class_of_action", class_of_action)
 
     @property
@@ -123,18 +123,3 @@ def _check_factor(position: int, factor: Cases[Scope], n_variables: int, n_actio
                 f"factor {position}: action {action} is put into group {group}; expected actions "
                 f"below {n_actions} and groups below {len(factor)}, correct the exceptions."
             )
-
-
-def _action_classes(
-    factors: Sequence[Cases[Scope]], n_actions: int
-) -> tuple[tuple[tuple[Change, ...], ...], NDArray[np.int64]]:
-    """Where the actions differ from the default, told once for actions that differ alike."""
-    by_action: list[list[Change]] = [[] for _ in range(n_actions)]
-    for position, factor in enumerate(factors):
-        for action, group in factor.exceptions.items():
-            by_action[action].append((position, group))
-    numbers: dict[tuple[Change, ...], int] = {}
-    classes = [numbers.setdefault(tuple(changes), len(numbers)) for changes in by_action]
-    class_of_action = np.array(classes, dtype=np.int64)
-    class_of_action.flags.writeable = False
-    return tuple(numbers), class_of_action

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, flatten
+from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 
@@ -120,12 +120,4 @@ def _fill(
                     message_columns[n_messages] = position[term]
                     message_values[n_messages] = -1.0
                     n_messages += 1
-            for axis in range(end - 1, start - 1, -1):
-                turns_over = digits[axis - start] + 1 == flat.axis_size[axis]
-                move = -digits[axis - start] if turns_over else 1
-                digits[axis - start] += move
-                for term in range(n_terms):
-                    stride = flat.strides[flat.stride_start[first_term + term] + axis - start]
-                    position[term] += move * stride
-                if not turns_over:
-                    break
+            advance(flat, step, start, end, digits, position)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fsmdp.elimination.network import Change, Network
+from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import Order, best_order, given_order
 from fsmdp.elimination.schedule import Schedule, ScheduleBuilder
+from fsmdp.model.cases import Change
 
 
 def separate_schedule(network: Network, orders: Sequence[Order]) -> Schedule:

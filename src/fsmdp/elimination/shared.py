@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fsmdp.elimination.junction_tree import JunctionTree
-from fsmdp.elimination.network import Change, Network
+from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import Order
 from fsmdp.elimination.schedule import Schedule, ScheduleBuilder, Term
+from fsmdp.model.cases import Change
 from fsmdp.model.variables import Scope
 
 MOST_TERMS = 12

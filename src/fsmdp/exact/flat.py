@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import SizeError
-from fsmdp.foundation.checks import as_whole, plural, show_count
+from fsmdp.foundation.checks import as_whole, check_size, plural, show_count
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import state_strides, table_size
@@ -203,13 +203,7 @@ def _mean_rewards(model: FactoredMDP, states: Integers, action: int) -> Floats:
 
 
 def _refuse_if_huge(entries: int, what: str, limit: int) -> None:
-    if entries > limit:
-        raise SizeError(
-            f"enumeration needs {what} = {_power_of_two(entries)} entries, the limit is "
-            f"{_power_of_two(limit)}; use a smaller model, a larger limit=, or a planner that does "
-            "not enumerate (fsmdp.plan)."
-        )
-
-
-def _power_of_two(count: int) -> str:
-    return f"2^{(count - 1).bit_length()}"
+    remedy = (
+        "use a smaller model, a larger limit=, or a planner that does not enumerate (fsmdp.plan)"
+    )
+    check_size(entries, limit, f"enumeration needs {what} =", remedy)

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any, TypeGuard, TypeVar
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import FsmdpError, ModelError, SizeError
 
 Item = TypeVar("Item")
 
@@ -70,6 +70,22 @@ def show_count(count: int) -> str:
 def show_memory(numbers: int) -> str:
     """How messages write the memory that numbers of eight bytes take."""
     return f"{numbers / 2**27:.2g} GiB" if numbers < 2**60 else "more than any memory"
+
+
+def check_size(
+    needed: int,
+    limit: int,
+    what: str,
+    remedy: str,
+    *,
+    unit: str = "entries",
+    error: type[FsmdpError] = SizeError,
+) -> None:
+    """Refuse what needs more room than there is, before any of it is taken."""
+    if needed > limit:
+        raise error(
+            f"{what} {show_count(needed)} {unit}, the limit is {show_count(limit)}; {remedy}."
+        )
 
 
 def plural(count: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
-from fsmdp.foundation.checks import as_items, as_tuple, plural, show, show_count
+from fsmdp.foundation.checks import as_items, as_tuple, check_size, plural, show, show_count
 from fsmdp.foundation.html import facts_table
 from fsmdp.model.tables import Floats, Table, as_scope, bound_table
 from fsmdp.model.variables import (
@@ -192,13 +192,14 @@ def _indicator(scope: Scope, sizes: Sequence[int], assignment: Sequence[int]) ->
 
 
 def _refuse_if_huge(sizes: Sequence[int]) -> None:
-    entries = sum(size * size for size in sizes)
-    if entries > LARGEST_BASIS:
-        raise SizeError(
-            f"a basis of indicators would hold {show_count(entries)} numbers (limit "
-            f"{LARGEST_BASIS}); the largest scope has {show_count(max(sizes))} assignments: use "
-            "smaller scopes or your own tables."
-        )
+    check_size(
+        sum(size * size for size in sizes),
+        LARGEST_BASIS,
+        "a basis of indicators would hold",
+        f"the largest scope has {show_count(max(sizes, default=0))} assignments: use smaller "
+        "scopes, or your own tables",
+        unit="numbers",
+    )
 
 
 def check_basis(basis: object) -> Basis:

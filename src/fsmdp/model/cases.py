@@ -18,6 +18,9 @@ from fsmdp.model.variables import Variable, as_names
 Item = TypeVar("Item")
 Other = TypeVar("Other")
 
+Change = tuple[int, int]
+"""A position among several Cases, and the exceptional group that replaces the default there."""
+
 
 class _Any:
     """Every action that no other case names."""
@@ -152,6 +155,23 @@ def common_groups(parts: Sequence[Cases[Item]], n_actions: int) -> Cases[tuple[I
         ),
         exceptions,
     )
+
+
+def actions_alike(
+    parts: Sequence[Cases[Item]], n_actions: int
+) -> dict[tuple[Change, ...], list[int]]:
+    """Actions by where they differ from the defaults of several Cases.
+
+    Cost: the number of actions and of exceptions.
+    """
+    by_action: list[list[Change]] = [[] for _ in range(n_actions)]
+    for position, part in enumerate(parts):
+        for action, group in part.exceptions.items():
+            by_action[action].append((position, group))
+    alike: dict[tuple[Change, ...], list[int]] = {}
+    for action, changes in enumerate(by_action):
+        alike.setdefault(tuple(changes), []).append(action)
+    return alike
 
 
 def partition(

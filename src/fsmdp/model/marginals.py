@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from fsmdp.errors import WidthError
-from fsmdp.foundation.checks import plural, show, show_count
+from fsmdp.foundation.checks import check_size, plural, show
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import Ancestry, Dynamics, Kernel
@@ -294,13 +294,14 @@ def _contract(factors: list[tuple[tuple[int, ...], Floats]], kept: tuple[int, ..
 
 
 def _refuse_if_huge(axes: Sequence[int], sizes: Sequence[int], scope: Scope) -> None:
-    entries = table_size(sizes[axis] for axis in axes)
-    if entries > LARGEST_MARGINAL:
-        raise WidthError(
-            f"the marginal of the variables at positions {show(list(scope))} needs a table of "
-            f"{show_count(entries)} entries (limit {LARGEST_MARGINAL}) over {len(axes)} parents "
-            "and drawn values; use a basis of smaller scopes, or conditionals with fewer parents."
-        )
+    check_size(
+        table_size(sizes[axis] for axis in axes),
+        LARGEST_MARGINAL,
+        f"the marginal of the variables at positions {show(list(scope))}, with {len(axes)} parents "
+        "and drawn values, needs a table of",
+        "use a basis of smaller scopes, or conditionals with fewer parents",
+        error=WidthError,
+    )
 
 
 def _drop_idle_parents(marginal: Marginal) -> Marginal:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
-from fsmdp.interop.rddl.compiling import Compiler, Folder, Grouped, Local
+from fsmdp.interop.rddl.compiling import Compiler, Folder, Local
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
 from fsmdp.interop.rddl.exclusive import join_fluents
 from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
 from fsmdp.interop.rddl.ranges import with_reachable_values
 from fsmdp.interop.rddl.sources import Source
-from fsmdp.model.cases import ANY, Case
+from fsmdp.model.cases import ANY, Case, Cases, actions_alike
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
@@ -68,14 +68,15 @@ def build(
     problem = with_reachable_values(problem, folder, most_entries)
     evaluator = Evaluator(_all_values(problem), rank_of(problem), most_entries)
     compiler = Compiler(evaluator, folder)
-    transitions: dict[str, Grouped[Local]] = {}
+    transitions: dict[str, Cases[Local]] = {}
     for position, (label, formula) in enumerate(problem.formulas.items()):
         if position % REPORT_EVERY == 0:
             log.info("%s: table %d of %d", problem.name, position + 1, len(problem.formulas))
         transitions[label] = compiler.transition(label, formula)
     rewards = [compiler.reward(at, formula) for at, formula in enumerate(problem.rewards)]
     names = list(actions)
-    kept = _distinct_actions([*transitions.values(), *rewards], len(names))
+    alike = actions_alike([*transitions.values(), *rewards], len(names)).values()
+    kept = {first: others for first, *others in alike}
     notes = list(problem.notes)
     if evaluator.clipped:
         notes.append(
@@ -101,25 +102,10 @@ def _all_values(problem: Problem) -> dict[str, tuple[int, ...]]:
     return known | {f"{label}'": known[label] for label in problem.states}
 
 
-def _distinct_actions(parts: Sequence[Grouped[Local]], n_actions: int) -> dict[int, list[int]]:
-    """Actions with the same table everywhere, under the first of them.
-
-    Cost: the exceptions of all parts.
-    """
-    changes: list[list[tuple[int, int]]] = [[] for _ in range(n_actions)]
-    for position, part in enumerate(parts):
-        for action, group in part.exceptions.items():
-            changes[action].append((position, group))
-    alike: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
-    for action, changed in enumerate(changes):
-        alike[tuple(changed)].append(action)
-    return {members[0]: members[1:] for members in alike.values()}
-
-
 def _model(
     problem: Problem,
-    transitions: Mapping[str, Grouped[Local]],
-    rewards: Sequence[Grouped[Local]],
+    transitions: Mapping[str, Cases[Local]],
+    rewards: Sequence[Cases[Local]],
     names: Sequence[str],
     kept: Mapping[int, Sequence[int]],
 ) -> FactoredMDP:
@@ -145,26 +131,19 @@ def _model(
 
 
 def _cases(
-    grouped: Grouped[Local],
+    grouped: Cases[Local],
     names: Sequence[str],
     kept: Mapping[int, Sequence[int]],
     states: frozenset[str],
 ) -> list[Case]:
-    """A case for each group of actions; the largest is for ANY action that no other names."""
-    members: dict[int, list[int]] = defaultdict(list)
+    """A case for each group of actions; the default is for ANY action that no other names."""
+    members: dict[int, list[str]] = defaultdict(list)
     for action in kept:
-        if action in grouped.exceptions:
-            members[grouped.exceptions[action]].append(action)
-    default = grouped.default
-    if default is None:
-        default = max(members, key=lambda group: len(members[group]))
-    listed = [(group, found) for group, found in members.items() if group != default]
+        members[grouped.group(action)].append(names[action])
+    members.pop(0, None)
     return [
-        *(
-            _case([names[action] for action in found], grouped.groups[group], states)
-            for group, found in listed
-        ),
-        _case(None, grouped.groups[default], states),
+        *(_case(found, grouped.groups[group], states) for group, found in members.items()),
+        _case(None, grouped.groups[0], states),
     ]
 
 
@@ -176,7 +155,7 @@ def _case(actions: list[str] | None, local: Local, states: frozenset[str]) -> Ca
 
 def _reward(
     position: int,
-    grouped: Grouped[Local],
+    grouped: Cases[Local],
     names: Sequence[str],
     kept: Mapping[int, Sequence[int]],
     states: frozenset[str],

@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fsmdp.interop.rddl.actions import ActionFluent, Assignment
 from fsmdp.interop.rddl.distributions import Evaluator, Law, Values, trim, trim_law
 from fsmdp.interop.rddl.errors import UnsupportedError, located
 from fsmdp.interop.rddl.expressions import Expression, constant, substitute
+from fsmdp.model.cases import Cases
 from fsmdp.model.tables import Floats
 
 log = logging.getLogger("fsmdp")
@@ -36,15 +37,6 @@ class Local:
     def key(self) -> Hashable:
         """Equal for tables that are equal."""
         return self.scope, self.table.shape, np.ascontiguousarray(self.table).tobytes()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Grouped(Generic[Item]):
-    """An item for each joint action: that of `default`, or that of an exceptional group."""
-
-    groups: tuple[Item, ...]
-    default: int | None
-    exceptions: Mapping[int, int]  # joint action to group
 
 
 class Folder:
@@ -81,24 +73,25 @@ class Folder:
             changed = {name: constant(value) for name, value in assignment}
             yield tuple(positions), substitute(formula, defaults | changed)
 
-    def group(self, formula: Expression, item_of: Callable[[Expression], Item]) -> Grouped[Item]:
+    def group(self, formula: Expression, item_of: Callable[[Expression], Item]) -> Cases[Item]:
         """The item of each variant; variants with equal items are one group."""
-        items: dict[Hashable, int] = {}
-        groups: list[Item] = []
+        groups: dict[Hashable, tuple[Item, list[int]]] = {}
         default = None
-        exceptions: dict[int, int] = {}
         for positions, variant in self.variants(formula):
             item = item_of(variant)
             key = item.key if isinstance(item, Local) else item
-            group = items.setdefault(key, len(groups))
-            if group == len(groups):
-                groups.append(item)
+            _, members = groups.setdefault(key, (item, []))
             if positions is None:
-                default = group
+                default = key
             else:
-                exceptions.update(dict.fromkeys(positions, group))
-        exceptions = {action: group for action, group in exceptions.items() if group != default}
-        return Grouped(tuple(groups), default, exceptions)
+                members.extend(positions)
+        if default is None:
+            default = max(groups, key=lambda key: len(groups[key][1]))
+        found = [groups.pop(default), *groups.values()]
+        return Cases(
+            tuple(item for item, _ in found),
+            {action: group for group, (_, members) in enumerate(found) for action in members},
+        )
 
 
 class Compiler:
@@ -108,7 +101,7 @@ class Compiler:
         self.evaluator = evaluator
         self.folder = folder
 
-    def transition(self, label: str, formula: Expression) -> Grouped[Local]:
+    def transition(self, label: str, formula: Expression) -> Cases[Local]:
         """P(next value | current and drawn values) in each group of actions."""
         values = self.evaluator.values[label]
         position = {float(value): at for at, value in enumerate(values)}
@@ -119,7 +112,7 @@ class Compiler:
 
         return self._located(f"the next value of {label}", formula, table)
 
-    def reward(self, position: int, formula: Expression) -> Grouped[Local]:
+    def reward(self, position: int, formula: Expression) -> Cases[Local]:
         """The mean of a term in each group of actions."""
 
         def table(variant: Expression) -> Local:
@@ -132,7 +125,7 @@ class Compiler:
 
     def _located(
         self, where: str, formula: Expression, table: Callable[[Expression], Local]
-    ) -> Grouped[Local]:
+    ) -> Cases[Local]:
         with located(where):
             return self.folder.group(formula, table)
 

@@ -21,8 +21,8 @@ from fsmdp.interop.rddl.loading import load_source
 from fsmdp.interop.rddl.problem import Problem, read_problem
 from fsmdp.interop.rddl.sources import find_source
 from fsmdp.model.basis import Basis
-from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.variables import table_size
 
 IMPORTED, UNSUPPORTED, TOO_LARGE = "imported", "unsupported", "too large"
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -37,7 +37,7 @@ class Report:
     `largest_scope` counts the fluents that one formula looks at under one joint action: as
     written until the model is built, those that matter afterwards. `widths` gives the induced
     width of the planner's network with singles for each way to eliminate it: messages "shared" on
-    a tree of all scopes, or a network for each action ("separate", the widest of them).
+    one tree, or a network for each action ("separate", the widest of them).
     `aliases` are the joint actions that were merged.
     """
 
@@ -175,20 +175,11 @@ def _of_model(found: Report, imported: Imported) -> Report:
 def network_widths(model: FactoredMDP) -> dict[str, int]:
     """Induced widths of the planner's network with singles, by the way it is eliminated.
 
-    Cost: an elimination order for each class of actions.
+    None is refused for its size, since no table has more entries than there are states.
     """
-    from fsmdp.elimination import Network
-    from fsmdp.elimination.order import best_order
-    from fsmdp.elimination.separate import class_order
+    from fsmdp.planning.sizes import network_sizes
 
-    structure = model.structure(Basis.singles(model))
-    factors = (
-        *(Cases((scope,)) for scope in structure.basis.scopes),
-        *(term.parents for term in structure.rewards),
-        *structure.parents,
-    )
-    network = Network(model.sizes, len(model.actions), factors)
+    found = network_sizes(model, Basis.singles(model), limit=table_size(model.sizes))
     return {
-        "shared": best_order(network.all_scopes, network.sizes).induced_width,
-        "separate": max(class_order(network, change).induced_width for change in network.changes),
+        size.elimination: size.induced_width for size in found if size.induced_width is not None
     }

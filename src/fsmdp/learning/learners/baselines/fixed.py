@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsmdp.errors import ModelError, SizeError
-from fsmdp.foundation.checks import as_whole, show, show_count
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, check_size, show, show_count
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.baselines.states import all_states, state_strides
@@ -116,12 +116,13 @@ def compile_given(structure: Structure, policy: Policy, limit: int = TABLE_LIMIT
 def _table(structure: Structure, act: Act, limit: int) -> Integers:
     assert structure.horizon is not None
     n_states = table_size(variable.size for variable in structure.variables)
-    if structure.horizon * n_states > limit:
-        raise SizeError(
-            f"FixedPolicy: a table of this policy has {structure.horizon} steps x "
-            f"{show_count(n_states)} states, the limit is {limit}; give a Plan, which needs no "
-            "table, or a larger limit=."
-        )
+    check_size(
+        structure.horizon * n_states,
+        limit,
+        f"FixedPolicy: a table of this policy has {structure.horizon} steps x "
+        f"{show_count(n_states)} states =",
+        "give a Plan, which needs no table, or a larger limit=",
+    )
     states = [tuple(map(int, state)) for state in all_states(structure)]
     table = np.zeros((structure.horizon, n_states), dtype=np.int64)
     for step in range(structure.horizon):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.errors import SizeError
+from fsmdp.foundation.checks import check_size, show_count
 from fsmdp.model import variables
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
@@ -17,15 +17,15 @@ ENTRY_LIMIT = 2**25
 def count_states(name: str, structure: Structure, limit: int) -> int:
     """Number of states, or a SizeError when their transitions are too many to count."""
     n_states = table_size(variable.size for variable in structure.variables)
-    entries = n_states**2 * len(structure.actions)
-    if entries > limit:
-        count = str(n_states) if n_states < 10**7 else f"2^{n_states.bit_length() - 1}"
-        raise SizeError(
-            f"{name} writes every state out: ({count} states)^2 x {len(structure.actions)} actions "
-            f"= 2^{(entries - 1).bit_length()} transition counts, the limit is "
-            f"2^{(limit - 1).bit_length()}; use UCRLFactored or PSRLFactored, which count "
-            f"{structure.cells} cells here, a smaller model, or a larger limit=."
-        )
+    count, actions = show_count(n_states), len(structure.actions)
+    check_size(
+        n_states**2 * actions,
+        limit,
+        f"{name} writes every state out: ({count} states)^2 x {actions} actions =",
+        f"use UCRLFactored or PSRLFactored, which count {structure.cells} cells here, a smaller "
+        "model, or a larger limit=",
+        unit="transition counts",
+    )
     return n_states
 
 
