@@ -8,7 +8,7 @@ import numpy as np
 
 import fsmdp
 from fsmdp.learning.cells import confidence
-from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
+from fsmdp.learning.cells.kernel import Logs, Said, count_episode, counts_of
 from fsmdp.learning.learners import registry
 from fsmdp.policies.arrays import act
 
@@ -102,10 +102,12 @@ def count_into(cells, statistics, record):
     nothing = np.zeros((steps, len(statistics.visits)))
     count_episode(
         layout,
-        np.zeros((steps, layout.value_start[-1])),
-        nothing,
-        nothing,
-        np.zeros(len(statistics.visits), dtype=np.int64),
+        Said(
+            np.zeros((steps, layout.value_start[-1])),
+            nothing,
+            nothing,
+            np.zeros(len(statistics.visits), dtype=np.int64),
+        ),
         counts_of(statistics),
         np.zeros(layout.n_terms, dtype=np.bool_),
         layout.lookup.defaults.copy(),

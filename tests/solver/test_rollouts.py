@@ -14,7 +14,7 @@ from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.ippc.published import DOMAINS
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.compiled import compile_model
-from fsmdp.solver.continuations import continue_each, new_scenario
+from fsmdp.solver.continuations import Setting, continue_each, new_scenario
 from fsmdp.solver.luck import Luck, fit_luck, no_luck
 from fsmdp.solver.places import SWITCH_TRIALS, hash_multipliers, learn, new_places, promising
 from fsmdp.solver.rollouts import Rollouts, paired, survivors, winner
@@ -51,20 +51,18 @@ def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, sett
     if settled:
         places.counts[0] = len(places.key)  # no room: the policy stays as it is
     returns = np.zeros((scenarios, len(arms)))
-    continue_each(
+    setting = Setting(
         compiled,
         resolve(model, policy).arrays,
         luck,
-        np.random.default_rng(seed),
         model.discount,
         step,
-        np.array(state, dtype=np.int64),
-        arms,
         hash_multipliers(len(model.variables)),
         new_scenario(compiled, model.horizon - step, len(arms)),
         places,
-        returns,
     )
+    start = np.array(state, dtype=np.int64)
+    continue_each(setting, np.random.default_rng(seed), start, arms, returns)
     return returns
 
 

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Inputs, Lookup, compile_lookup, deselect, locate, select
+from fsmdp.model.lookup import (
+    Inputs,
+    Lookup,
+    compile_lookup,
+    deselect,
+    flatten_cases,
+    locate,
+    scope_lookup,
+    scopes_of,
+    select,
+)
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.policies.hashing import Indices, find
@@ -84,16 +94,8 @@ def flat_rules(model: FactoredMDP) -> Rules:
         ),
         child_slot=np.array(children, dtype=np.int64) + n_variables,
         child_size=np.array([dynamics.drawn_sizes[c] for c in children], dtype=np.int64),
-        rewards=compile_lookup(
-            [
-                means.map(lambda table: Inputs(table.scope, table.values.shape))
-                for means in model.reward_means
-            ],
-            n_actions,
-        ),
-        reward_means=np.concatenate(
-            [np.zeros(0), *(table.values.ravel() for m in model.reward_means for table in m)]
-        ),
+        rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
+        reward_means=flatten_cases(model.reward_means),
         sizes=np.array(model.sizes, dtype=np.int64),
         word=words,
         stride=strides,

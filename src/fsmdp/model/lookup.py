@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.cases import Cases
+from fsmdp.model.tables import Floats, Table
+from fsmdp.model.variables import Scope
 
 Integers = NDArray[np.int64]
 
@@ -74,6 +76,25 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
         integers(strides),
         integers(offset),
     )
+
+
+def scope_lookup(scopes: Iterable[Cases[Scope]], sizes: Sequence[int], n_actions: int) -> Lookup:
+    """A look-up of tables over current values, by the variables that they look at."""
+
+    def inputs(scope: Scope) -> Inputs:
+        return Inputs(scope, tuple(sizes[position] for position in scope))
+
+    return compile_lookup([cases.map(inputs) for cases in scopes], n_actions)
+
+
+def scopes_of(tables: Sequence[Cases[Table]]) -> list[Cases[Scope]]:
+    """The scope of every table."""
+    return [cases.map(lambda table: table.scope) for cases in tables]
+
+
+def flatten_cases(cases: Sequence[Cases[Table]]) -> Floats:
+    """All tables of all groups, one after another."""
+    return np.concatenate([np.zeros(0), *(table.values.ravel() for one in cases for table in one)])
 
 
 def check_lookup(lookup: Lookup, sizes: Sequence[int], n_actions: int, n_numbers: int) -> None:

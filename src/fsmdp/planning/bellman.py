@@ -18,9 +18,10 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import flatten_cases, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, Table, read_only_array
+from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
 
@@ -155,8 +156,8 @@ def network_of_model(
         model.horizon,
         model.discount,
         marginals.basis,
-        [means.map(_scope) for means in model.reward_means],
-        [cases.map(_scope) for cases in backprojections],
+        scopes_of(model.reward_means),
+        scopes_of(backprojections),
         **options,  # type: ignore[arg-type]
     )
     means, roundings = flatten_cases(backprojections), flatten_cases(marginals.roundings())
@@ -175,15 +176,6 @@ def network_of_structure(structure: Structure, **options: object) -> BellmanNetw
         structure.parents,
         **options,  # type: ignore[arg-type]
     )
-
-
-def _scope(table: Table) -> Scope:
-    return table.scope
-
-
-def flatten_cases(cases: Sequence[Cases[Table]]) -> Floats:
-    """All tables of all groups, one after another."""
-    return np.concatenate([np.zeros(0), *(table.values.ravel() for one in cases for table in one)])
 
 
 Weights = str | Mapping[str, ArrayLike] | Floats

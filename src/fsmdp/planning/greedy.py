@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Inputs, Lookup, compile_lookup
+from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.policies.greedy import Greedy
@@ -40,12 +38,6 @@ def q_entries_of(
 
 def greedy_lookup(network: BellmanNetwork) -> Lookup:
     """Look-up of the reward and backup terms, in the order of their entries."""
+    scopes = (*network.reward_scopes, *network.parent_scopes)
     sizes = tuple(variable.size for variable in network.variables)
-
-    def inputs(scope: Scope) -> Inputs:
-        return Inputs(scope, tuple(sizes[position] for position in scope))
-
-    terms: list[Cases[Inputs]] = [
-        cases.map(inputs) for cases in (*network.reward_scopes, *network.parent_scopes)
-    ]
-    return compile_lookup(terms, len(network.actions))
+    return scope_lookup(scopes, sizes, len(network.actions))

@@ -14,13 +14,13 @@ from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_whole
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import flatten_cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (
     BellmanNetwork,
     Weights,
     bellman_network,
-    flatten_cases,
     network_of_model,
     read_order,
     state_means,

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.model.conditionals import Kernel
-from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup
+from fsmdp.model.lookup import (
+    Inputs,
+    Integers,
+    Lookup,
+    compile_lookup,
+    flatten_cases,
+    scope_lookup,
+    scopes_of,
+)
 from fsmdp.model.mdp import FactoredMDP
 
 Floats = NDArray[np.float64]
@@ -66,16 +74,8 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
                 for mechanism in dynamics.mechanisms
             ]
         ),
-        rewards=compile_lookup(
-            [
-                means.map(lambda table: Inputs(table.scope, table.values.shape))
-                for means in model.reward_means
-            ],
-            n_actions,
-        ),
-        reward_means=np.concatenate(
-            [np.zeros(0), *(table.values.ravel() for m in model.reward_means for table in m)]
-        ),
+        rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
+        reward_means=flatten_cases(model.reward_means),
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
         initial_start=np.array(list(accumulate(model.sizes, initial=0))),
         initial_cumulative=np.concatenate([np.cumsum(d) for d in model.initial_distributions()]),

@@ -31,13 +31,33 @@ def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
 
 
 @compiled(inline="always")
-def _draw(cumulative: Floats, at: int, outcomes: int, rng: np.random.Generator) -> int:
+def draw(cumulative: Floats, at: int, outcomes: int, rng: np.random.Generator) -> int:
     """One of `outcomes` values by inversion; rounding in the last sum cannot overrun."""
     u = rng.random()
     outcome = 0
     while outcome < outcomes - 1 and u >= cumulative[at + outcome]:
         outcome += 1
     return outcome
+
+
+@compiled(inline="always")
+def draw_start(model: CompiledModel, values: Integers, rng: np.random.Generator) -> None:
+    """A state to begin with, into the first slots."""
+    for variable in range(model.n_variables):
+        at = model.initial_start[variable]
+        size = model.initial_start[variable + 1] - at
+        values[variable] = draw(model.initial_cumulative, at, size, rng)
+
+
+@compiled(inline="always")
+def set_children(model: CompiledModel, mechanism: int, outcome: int, values: Integers) -> None:
+    """The value of each child of a mechanism, from the number of what was drawn for all of them."""
+    first = model.child_start[mechanism]
+    for child in range(model.child_start[mechanism + 1] - 1, first, -1):
+        size = model.child_size[child]
+        values[model.child_slot[child]] = outcome % size
+        outcome //= size
+    values[model.child_slot[first]] = outcome
 
 
 # The step stands inside the loop on purpose: handing a tuple of two dozen arrays to a function
@@ -67,10 +87,7 @@ def simulate(
     recording = len(record.actions) > 0
     for episode in range(len(returns)):
         if restart:
-            for variable in range(n_variables):
-                at = model.initial_start[variable]
-                size = model.initial_start[variable + 1] - at
-                values[variable] = _draw(model.initial_cumulative, at, size, rng)
+            draw_start(model, values, rng)
         if recording:
             for variable in range(n_variables):
                 record.states[episode, 0, variable] = values[variable]
@@ -92,14 +109,8 @@ def simulate(
             select(model.kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
                 at = locate(model.kernels, kernel_tables[mechanism], values)
-                outcome = _draw(model.cumulative, at, model.outcomes[mechanism], rng)
-                first = model.child_start[mechanism]
-                last = model.child_start[mechanism + 1] - 1
-                for child in range(last, first, -1):
-                    size = model.child_size[child]
-                    values[model.child_slot[child]] = outcome % size
-                    outcome //= size
-                values[model.child_slot[first]] = outcome
+                outcome = draw(model.cumulative, at, model.outcomes[mechanism], rng)
+                set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)
             for variable in range(n_variables):
                 values[variable] = values[n_variables + variable]

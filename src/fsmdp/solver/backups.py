@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Inputs, Lookup, compile_lookup
+from fsmdp.model.lookup import Lookup, flatten_cases, scope_lookup, scopes_of
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.planning.bellman import flatten_cases
 from fsmdp.policies.pools import BestActions
 
 
@@ -42,13 +41,9 @@ def backups_of(
     """Back every function of a basis up once. Cost: the parents' assignments of each function."""
     marginals = model.marginals(basis, check)
     backprojections = marginals.backprojections()
-
-    def inputs(table: Table) -> Inputs:
-        return Inputs(table.scope, table.values.shape)
-
     counts = [sum(table.values.size for table in cases) for cases in backprojections]
-    terms = [cases.map(inputs) for cases in (*model.reward_means, *backprojections)]
-    lookup = compile_lookup(terms, len(model.actions))
+    scopes = scopes_of((*model.reward_means, *backprojections))
+    lookup = scope_lookup(scopes, model.sizes, len(model.actions))
     return Backups(
         marginals.basis,
         lookup,

@@ -11,6 +11,7 @@ from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.compiled import CompiledModel
+from fsmdp.simulation.simulate import set_children
 from fsmdp.solver.luck import Luck, luck_of
 from fsmdp.solver.places import Keys, Places, find_place, hashed, learn, promising
 
@@ -41,6 +42,19 @@ class Scenario(NamedTuple):
     reward_tables: Integers
 
 
+class Setting(NamedTuple):
+    """What is followed, from which step on, and where it is written down."""
+
+    model: CompiledModel
+    policy: CompiledPolicy
+    luck: Luck
+    discount: float
+    first_step: int
+    multipliers: Keys
+    scenario: Scenario
+    places: Places
+
+
 def new_scenario(model: CompiledModel, steps: int, n_arms: int) -> Scenario:
     """Room for scenarios, in which the paths of all arms and of trials beside them are kept."""
     memory = 64
@@ -64,17 +78,10 @@ def new_scenario(model: CompiledModel, steps: int, n_arms: int) -> Scenario:
 
 @compiled()
 def continue_each(
-    model: CompiledModel,
-    policy: CompiledPolicy,
-    luck: Luck,
+    setting: Setting,
     rng: np.random.Generator,
-    discount: float,
-    first_step: int,
     state: Integers,
     actions: Integers,
-    multipliers: Keys,
-    scenario: Scenario,
-    places: Places,
     returns: Floats,
 ) -> None:
     """Return of each action and of the policy after it, without luck: returns[scenario, arm].
@@ -85,6 +92,7 @@ def continue_each(
     action is tried in the same scenario, and taken from then on if it is clearly better.
     Cost: for each scenario and arm up to two paths, each until it joins another.
     """
+    model, scenario, places = setting.model, setting.scenario, setting.places
     n_variables, steps = model.n_variables, len(scenario.uniforms)
     for row in range(len(returns)):
         scenario.counts[0] += 1
@@ -98,19 +106,7 @@ def continue_each(
         for arm in range(len(actions)):
             for variable in range(n_variables):
                 scenario.values[variable] = state[variable]
-            total, end = _follow(
-                model,
-                policy,
-                luck,
-                rng,
-                discount,
-                first_step,
-                multipliers,
-                scenario,
-                places,
-                0,
-                actions[arm],
-            )
+            total, end = _follow(setting, rng, 0, actions[arm])
             returns[row, arm] = total
             met = 0
             chosen = -1
@@ -128,40 +124,19 @@ def continue_each(
             for variable in range(n_variables):
                 scenario.values[variable] = scenario.states[chosen, variable]
             expected = total - scenario.earned[chosen]
-            found, _ = _follow(
-                model,
-                policy,
-                luck,
-                rng,
-                discount,
-                first_step,
-                multipliers,
-                scenario,
-                places,
-                chosen,
-                places.alternative[alternative],
-            )
+            found, _ = _follow(setting, rng, chosen, places.alternative[alternative])
             learn(places, place, alternative, found - expected)
 
 
 @compiled()
 def _follow(
-    model: CompiledModel,
-    policy: CompiledPolicy,
-    luck: Luck,
-    rng: np.random.Generator,
-    discount: float,
-    first_step: int,
-    multipliers: Keys,
-    scenario: Scenario,
-    places: Places,
-    began: int,
-    action: int,
+    setting: Setting, rng: np.random.Generator, began: int, action: int
 ) -> tuple[float, int]:
     """What an action in the state in `values`, and the policy after it, earn in the scenario.
 
     Also the step at which the path joined another; its states up to there stay in the scenario.
     """
+    model, policy, luck, discount, first_step, multipliers, scenario, places = setting
     n_variables, n_actions = model.n_variables, model.n_actions
     steps, memory = len(scenario.uniforms), len(scenario.key)
     values, number = scenario.values, scenario.counts[0]
@@ -228,12 +203,7 @@ def _follow(
                 total -= weight * luck_of(
                     luck, model.cumulative, at, width, mechanism, outcome, now
                 )
-            first = model.child_start[mechanism]
-            for child in range(model.child_start[mechanism + 1] - 1, first, -1):
-                size = model.child_size[child]
-                values[model.child_slot[child]] = outcome % size
-                outcome //= size
-            values[model.child_slot[first]] = outcome
+            set_children(model, mechanism, outcome, values)
         deselect(model.kernels, action, kernel_tables)
         weight *= discount
         for variable in range(n_variables):

@@ -18,6 +18,7 @@ from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.compiled import CompiledModel
+from fsmdp.simulation.simulate import draw, draw_start, set_children
 
 EPISODES = 1500
 """Episodes of the policy: two thirds are fitted, a third says whether it was worth it."""
@@ -169,14 +170,7 @@ def record_draws(
     room = room_for(policy, model.n_actions)
     values = np.zeros(model.n_slots, dtype=np.int64)
     for episode in range(len(rewards)):
-        for variable in range(n_variables):
-            at = model.initial_start[variable]
-            size = model.initial_start[variable + 1] - at
-            u = rng.random()
-            outcome = 0
-            while outcome < size - 1 and u >= model.initial_cumulative[at + outcome]:
-                outcome += 1
-            values[variable] = outcome
+        draw_start(model, values, rng)
         for step in range(rewards.shape[1]):
             action = choose_apart(policy, room, values, step, model.n_actions, rng)
             select(model.rewards, action, reward_tables)
@@ -187,19 +181,9 @@ def record_draws(
             select(model.kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
                 at = locate(model.kernels, kernel_tables[mechanism], values)
-                u = rng.random()
-                outcome = 0
-                while outcome < model.outcomes[mechanism] - 1 and (
-                    u >= model.cumulative[at + outcome]
-                ):
-                    outcome += 1
+                outcome = draw(model.cumulative, at, model.outcomes[mechanism], rng)
                 drawn[episode, step, mechanism] = at + outcome
-                first = model.child_start[mechanism]
-                for child in range(model.child_start[mechanism + 1] - 1, first, -1):
-                    size = model.child_size[child]
-                    values[model.child_slot[child]] = outcome % size
-                    outcome //= size
-                values[model.child_slot[first]] = outcome
+                set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)
             for variable in range(n_variables):
                 values[variable] = values[n_variables + variable]

@@ -21,7 +21,7 @@ from fsmdp.model.variables import State
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, compile_model
-from fsmdp.solver.continuations import Scenario, continue_each, new_scenario
+from fsmdp.solver.continuations import Scenario, Setting, continue_each, new_scenario
 from fsmdp.solver.luck import Luck, fit_luck
 from fsmdp.solver.places import Keys, Places, hash_multipliers, new_places
 
@@ -140,20 +140,17 @@ class Rollouts:
         self, thread: _Thread, values: Integers, row: int, arms: Integers, returns: Floats
     ) -> None:
         """Further scenarios of one thread."""
-        continue_each(
+        setting = Setting(
             self._compiled,
             self._policy,
             self._luck,
-            thread.rng,
             self.model.discount,
             row,
-            values,
-            arms,
             self._multipliers,
             thread.scenario,
             thread.places,
-            returns,
         )
+        continue_each(setting, thread.rng, values, arms, returns)
 
     def steps_from(self, row: int) -> int:
         """Steps that are simulated from a step on, counted from 0."""

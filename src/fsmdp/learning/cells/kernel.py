@@ -34,6 +34,17 @@ def counts_of(statistics: Statistics) -> Counts:
     )
 
 
+class Said(NamedTuple):
+    """What a plan said: V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its
+    uncertainty a sum of `widths`, one number for each cell met. Index l belongs to step l + 1.
+    """
+
+    values: Floats  # (horizon, values of all scopes)
+    q: Floats  # (horizon, n_cells)
+    widths: Floats  # (horizon, n_cells)
+    replan_at: Integers  # (n_cells,) visits from which a new plan is due
+
+
 class Logs(NamedTuple):
     """One number per episode."""
 
@@ -46,10 +57,7 @@ class Logs(NamedTuple):
 @compiled()
 def count_episode(
     layout: CellLayout,
-    values: Floats,
-    q: Floats,
-    widths: Floats,
-    replan_at: Integers,
+    said: Said,
     counts: Counts,
     term_known: NDArray[np.bool_],
     tables: Integers,
@@ -63,6 +71,7 @@ def count_episode(
     `tables` holds the defaults of the look-up. Cost: two look-ups for each function and step.
     """
     lookup, n_terms, n_reward_cells = layout.lookup, layout.n_terms, layout.n_reward_cells
+    values, q, widths, replan_at = said
     visits, outcomes = counts.visits, counts.outcomes
     value_start, outcome_start = layout.value_start, layout.outcome_start
     n_functions = len(value_start) - 1

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup
+from fsmdp.model.lookup import Integers, Lookup, scope_lookup
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
@@ -127,12 +127,8 @@ def cells_of(structure: Structure) -> Cells:
 def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
     """Look-up of the cells of reward terms and functions, and of what else depends on scopes."""
     sizes = tuple(variable.size for variable in structure.variables)
-
-    def inputs(scope: Scope) -> Inputs:
-        return Inputs(scope, tuple(sizes[position] for position in scope))
-
-    terms = (*(term.parents for term in structure.rewards), *structure.parents, *more)
-    return compile_lookup([cases.map(inputs) for cases in terms], len(structure.actions))
+    scopes = (*(term.parents for term in structure.rewards), *structure.parents, *more)
+    return scope_lookup(scopes, sizes, len(structure.actions))
 
 
 def _integers(values: list[int] | NDArray[np.int64]) -> Integers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fsmdp.learning.cells.kernel import Said
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy
@@ -14,17 +15,18 @@ NEVER = 2**62
 
 
 class Acting(NamedTuple):
-    """A policy, and the numbers behind it that are logged along the trajectory.
-
-    V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its uncertainty a sum of
-    `widths`, one number for each cell met. Index l belongs to step l + 1.
-    """
+    """A policy, and the numbers behind it that are logged along the trajectory (see `Said`)."""
 
     policy: CompiledPolicy
-    values: Floats  # (horizon, values of all scopes)
-    q: Floats  # (horizon, n_cells)
-    widths: Floats  # (horizon, n_cells)
-    replan_at: Integers  # (n_cells,) visits from which a new plan is due
+    values: Floats
+    q: Floats
+    widths: Floats
+    replan_at: Integers
+
+    @property
+    def said(self) -> Said:
+        """The numbers without the policy."""
+        return Said(*self[1:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

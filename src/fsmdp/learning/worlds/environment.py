@@ -77,10 +77,7 @@ class EnvironmentWorld:
             steps, logs.returns[episode] = self._run_episode(acting.policy)
             due = count_episode(
                 learner.cells.layout,
-                acting.values,
-                acting.q,
-                acting.widths,
-                acting.replan_at,
+                acting.said,
                 counts,
                 learner.term_known,
                 tables,

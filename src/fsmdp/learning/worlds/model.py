@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.digests import digest_of
-from fsmdp.learning.cells.kernel import Counts, Logs, count_episode, counts_of
+from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, counts_of
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.worlds.matching import check_model_fits
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.compiled import CompiledModel, compile_model
 from fsmdp.simulation.simulate import Record, new_record, simulate
@@ -45,10 +44,7 @@ class ModelWorld:
             self._record.actions.shape[1],
             learner.cells.layout,
             acting.policy,
-            acting.values,
-            acting.q,
-            acting.widths,
-            acting.replan_at,
+            acting.said,
             counts_of(learner.statistics),
             learner.term_known,
             self._slots,
@@ -82,10 +78,7 @@ def run_until_grown(
     steps: int,
     layout: CellLayout,
     policy: CompiledPolicy,
-    values: Floats,
-    q: Floats,
-    widths: Floats,
-    replan_at: Integers,
+    said: Said,
     counts: Counts,
     term_known: NDArray[np.bool_],
     slots: Integers,
@@ -105,18 +98,7 @@ def run_until_grown(
         returns = logs.returns[episode : episode + 1]
         simulate(model, policy, rng, discount, True, 0, steps, slots, returns, record)
         grown = count_episode(
-            layout,
-            values,
-            q,
-            widths,
-            replan_at,
-            counts,
-            term_known,
-            tables,
-            record,
-            steps,
-            logs,
-            episode,
+            layout, said, counts, term_known, tables, record, steps, logs, episode
         )
         episode += 1
     return episode, grown
