@@ -17,7 +17,7 @@ from fsmdp.foundation.registry import Registry
 
 OWN = """
 import fsmdp
-from fsmdp.domains.registry import WHOLE
+from fsmdp.foundation.kinds import WHOLE
 from fsmdp.experiments.catalog import BASES
 
 

@@ -105,8 +105,10 @@ def test_a_learner_of_ones_own_is_known_everywhere_once_registered(registered):
     assert len(learner.structure.basis) == len(fsmdp.Basis.pairs(RING))
     assert learner.growth == 1.5
     assert fsmdp.learn(RING, learner, episodes=20).heuristic
-    with pytest.raises(ModelError, match=r"Learners are ucrl, .*, averages"):
-        registry.find_learner("average", "here")
+    with pytest.raises(ModelError, match=r"unknown learner .average.; did you mean .averages."):
+        LEARNERS.find("average", "here")
+    with pytest.raises(ModelError, match=r"expected one of ucrl, .*, averages"):
+        LEARNERS.find("???", "here")
 
 
 def test_the_command_line_learns_with_what_was_registered(registered):

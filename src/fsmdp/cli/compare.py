@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, ListingCommand, Quiet
+from fsmdp.cli.options import Address, AsJson, ExecutorName, ListingCommand, Quiet
 from fsmdp.cli.screen import episodes_bar, print_json, resumable
 
 if TYPE_CHECKING:
@@ -47,10 +47,8 @@ def compare_command(
     workers: Annotated[
         int, typer.Option(help="How many runs at a time, on this machine.", min=1)
     ] = 2,
-    executor: Annotated[str, typer.Option(help="EXECUTORS.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
-    ] = None,
+    executor: ExecutorName = "local",
+    address: Address = None,
     seed: Annotated[int, typer.Option(help="Added to every seed.", min=0)] = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -114,9 +112,17 @@ def _facts(results: Results, rows: tuple[Row, ...], folder: str, seconds: float)
 
 
 def _row_facts(row: Row) -> dict[str, Any]:
-    facts = asdict(row)
-    figures = facts.pop("figures")
-    return facts | {name: figures.get(figure) for name, figure in FIGURES.items()}
+    figures = {name: row.figures.get(figure) for name, figure in FIGURES.items()}
+    return {
+        "model": row.model,
+        "learner": row.trials.learner,
+        "label": row.trials.name,
+        "heuristic": row.trials.heuristic,
+        "done": row.done,
+        "failed": row.failed,
+        "message": row.message,
+        **{name: None if found is None else asdict(found) for name, found in figures.items()},
+    }
 
 
 def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> None:
@@ -143,7 +149,7 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
             table.add_column(heading, justify="right")
         for row in rows:
             if row.model == model.id:
-                name = escape(row.label + (" (heuristic)" if row.heuristic else ""))
+                name = escape(row.trials.label)
                 table.add_row(
                     name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
                     *(
@@ -154,6 +160,6 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
         console.print(table)
     for row in rows:
         if row.message is not None:
-            console.print(f"failed: {row.label} on {row.model}: {row.message}", markup=False)
+            console.print(f"failed: {row.trials.name} on {row.model}: {row.message}", markup=False)
     console.print(f"{len(results.runs)} runs in {seconds:.1f} s; for figures:", highlight=False)
     console.print(f"fsmdp report {folder}", markup=False, highlight=False, soft_wrap=True)

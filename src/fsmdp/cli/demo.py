@@ -153,7 +153,9 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
     for row in summarise(results):
         if row.model != model:
             continue
-        runs = [one for one in results.runs if (one.model, one.label) == (model, row.label)]
+        runs = [
+            one for one in results.runs if (one.model, one.learner) == (model, row.trials.learner)
+        ]
         best = facts.start_value_exact
         if best is None:
             best = facts.plan_upper_bound
@@ -166,7 +168,7 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
             {
                 "model": facts.text,
                 "basis": facts.basis,
-                "learner": row.label,
+                "learner": row.trials.name,
                 "log10_states": facts.log10_states,
                 "induced_width": facts.induced_width,
                 "replans": row.mean("replans"),

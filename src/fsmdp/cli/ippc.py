@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, ListingCommand, Quiet, Seed
+from fsmdp.cli.options import Address, AsJson, ExecutorName, ListingCommand, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def ippc_command(
     workers: Annotated[
         int, typer.Option(help="Problems at a time; 1: each on all cores.", min=1)
     ] = 1,
-    executor: Annotated[str, typer.Option(help="EXECUTORS.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a running Ray or Dask cluster.")
-    ] = None,
+    executor: ExecutorName = "local",
+    address: Address = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,

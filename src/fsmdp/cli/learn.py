@@ -79,7 +79,7 @@ def _specify(
     from fsmdp.errors import ModelError
     from fsmdp.experiments.learners import resolve_options
     from fsmdp.experiments.reading import specify
-    from fsmdp.learning.learners.registry import find_learner
+    from fsmdp.learning.learners.registry import LEARNERS
 
     given: dict[str, Any] = {}
     for one in options:
@@ -90,7 +90,7 @@ def _specify(
                 "once, such as preset=paper."
             )
         given[name] = value
-    resolve_options(find_learner(learner, "--learner"), given, "--option")
+    resolve_options(LEARNERS.find(learner, "--learner"), given, "--option")
     return specify(
         {
             "name": model_text,

@@ -19,6 +19,8 @@ Model = Annotated[
 BasisName = Annotated[str, typer.Option(help="Basis: BASES.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything random.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+ExecutorName = Annotated[str, typer.Option("--executor", help="EXECUTORS.")]
+Address = Annotated[str | None, typer.Option(help="Address of a running Ray or Dask cluster.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

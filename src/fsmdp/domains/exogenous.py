@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, realizable_start_value, register
+from fsmdp.domains.registry import ENDS, Domain, realizable_start_value, register
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.exact.solve import solve_exactly
+from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, realizable_start_value, register
+from fsmdp.domains.registry import ENDS, Domain, realizable_start_value, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
+from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, NUMBER, WHOLE, Domain, register
+from fsmdp.domains.registry import ENDS, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number
+from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
-from fsmdp.domains.registry import ENDS, WHOLE, Domain, register
+from fsmdp.domains.registry import ENDS, Domain, register
+from fsmdp.foundation.kinds import WHOLE
 from fsmdp.model.cases import Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from fsmdp.domains.arguments import check_switch, check_whole
-from fsmdp.domains.registry import ENDS, SWITCH, WHOLE, Domain, register
+from fsmdp.domains.registry import ENDS, Domain, register
 from fsmdp.errors import ModelError
+from fsmdp.foundation.kinds import WHOLE, YES_OR_NO
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -198,7 +199,7 @@ register(
         "a random model with every feature, by seed",
         {"seed": WHOLE, "variables": WHOLE, "actions": WHOLE, **ENDS}
         | dict.fromkeys(SIZES, WHOLE)
-        | dict.fromkeys(SWITCHES, SWITCH),
+        | dict.fromkeys(SWITCHES, YES_OR_NO),
         positional=1,
         environment="fsmdp/Random-v0",
     )

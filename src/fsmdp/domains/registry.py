@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,23 +10,11 @@ from typing import Any, Protocol
 from fsmdp.domains.environments import register_environment
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
+from fsmdp.foundation.kinds import NUMBER, STEPS, Kind
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """What the text of an option may be: how messages say it, and how it is read."""
-
-    wording: str | Callable[[], str]  # a function where it depends on what is registered
-    read: Callable[[str], object]  # ValueError when the text is of another kind
-
-    @property
-    def description(self) -> str:
-        """How messages say what the text may be."""
-        return self.wording if isinstance(self.wording, str) else self.wording()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,35 +34,6 @@ class Domain:
     start_value: Callable[..., float] | None = None
     environment: str | None = None
     environment_options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _read_whole(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _read_number(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
-
-
-def _read_steps(text: str) -> int | None:
-    return None if text == "none" else _read_whole(text)
-
-
-def _read_word(text: str) -> str:
-    if not re.match(r"[A-Za-z]", text):
-        raise ValueError(text)
-    return text
-
-
-def _read_switch(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise ValueError(text)
-    return text == "yes"
 
 
 class Realizable(Protocol):
@@ -108,30 +65,13 @@ def realizable_start_value(family: Callable[..., Realizable]) -> Callable[..., f
     return start_value
 
 
-def named_in(registry: Registry[Any]) -> Kind:
-    """The name of something registered, now or later."""
-
-    def read(text: str) -> str:
-        if text not in registry:
-            raise ValueError(text)
-        return text
-
-    return Kind(lambda: f"one of {', '.join(registry)}", read)
-
-
-WHOLE = Kind("a whole number", _read_whole)
-NUMBER = Kind("a number", _read_number)
-STEPS = Kind("a whole number, or none for an infinite horizon", _read_steps)
-WORD = Kind("a word", _read_word)
-SWITCH = Kind("yes or no", _read_switch)
-
 ENDS = {"horizon": STEPS, "discount": NUMBER}
-DOMAINS: Registry[Domain] = Registry("domain")
+DOMAINS: Registry[Domain] = Registry("domain", entries=Domain)
 
 
 def register(domain: Domain) -> Domain:
     """Add a domain, which text such as `name:8` then builds; to Gymnasium too, if it says so."""
-    DOMAINS.register(domain.name, domain)
+    DOMAINS.add(domain)
     gymnasium = sys.modules.get("gymnasium")
     if gymnasium is not None and hasattr(gymnasium, "registry"):
         register_environment(gymnasium, domain)

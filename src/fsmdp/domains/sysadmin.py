@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
-from fsmdp.domains.registry import ENDS, WHOLE, WORD, Domain, register
+from fsmdp.domains.registry import ENDS, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_whole, show
+from fsmdp.foundation.kinds import WHOLE, WORD
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP

@@ -10,7 +10,7 @@ from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
 from fsmdp.foundation.kinds import SWITCH, Kind, OneOf
-from fsmdp.learning.learners.registry import LearnerEntry, Told, find_learner
+from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry, Told
 
 if TYPE_CHECKING:
     from fsmdp.learning.learners.learner import Learner
@@ -50,7 +50,7 @@ def build_learner(
     name: str, model: FactoredMDP, basis: Basis, options: Mapping[str, Any], seed: int
 ) -> Learner:
     """A fresh learner for a model."""
-    entry = find_learner(name, "learner")
+    entry = LEARNERS.find(name, "learner")
     own_basis = options.get("basis")
     structure = model.structure(basis if own_basis is None else read_basis(model, own_basis))
     rewards = model.rewards if options.get("known_rewards") else None

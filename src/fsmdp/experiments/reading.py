@@ -17,7 +17,7 @@ from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specif
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.documents import Document, explain
-from fsmdp.learning.learners.registry import LearnerEntry, find_learner
+from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000
@@ -133,7 +133,7 @@ def _learners(tables: Sequence[LearnerTable]) -> tuple[LearnerSetting, ...]:
     found: dict[str, LearnerSetting] = {}
     for position, table in enumerate(tables):
         where = f"learners[{position}]"
-        entry = find_learner(table.learner, where)
+        entry = LEARNERS.find(table.learner, where)
         given = table.model_extra or {}
         options = resolve_options(entry, given, where)
         label = table.label or _label(entry, {name: options[name] for name in given})

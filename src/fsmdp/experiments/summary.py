@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,16 +53,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """What the runs of a learner on a model came to; figures that it lacks are left out."""
+    """How the runs of a learner on a model ended; figures that it lacks are left out."""
 
     model: str
-    learner: str
-    label: str
-    heuristic: bool
-    done: int
-    failed: int
-    message: str | None
+    trials: Trials
     figures: Mapping[str, Interval]
+    failed: int = 0
+    message: str | None = None  # of the first run that failed
+
+    @property
+    def done(self) -> int:
+        """Runs that the figures are means of."""
+        return len(self.trials.runs)
 
     def mean(self, figure: str) -> float | None:
         """A figure without its interval; None where there is none."""
@@ -97,31 +99,24 @@ def _percent_below(best: float, returns: Floats) -> Floats:
     return np.asarray(100 * (best - returns) / abs(best))
 
 
+def rows_of_model(model: str, trials: Iterable[Trials], facts: ModelFacts) -> tuple[Row, ...]:
+    """A row for each learner; those without a finished run have no figures."""
+    return tuple(Row(model, one, final_figures(one, facts) if one.runs else {}) for one in trials)
+
+
 def summarise(results: Results) -> tuple[Row, ...]:
     """A row for each model and learner, in the order of the specification."""
-    from fsmdp.experiments.report.trials import trials_of_model
+    from fsmdp.experiments.report.trials import all_trials_of_model
 
     rows = []
     for model in results.specification.models:
-        done = {trials.learner: trials for trials in trials_of_model(results, model.id)}
-        for learner in results.specification.learners:
+        trials = all_trials_of_model(results, model.id)
+        for row in rows_of_model(model.id, trials, results.models[model.id]):
             failed = [
-                run
+                run.message
                 for run in results.runs
-                if (run.model, run.learner) == (model.id, learner.id)
+                if (run.model, run.learner) == (model.id, row.trials.learner)
                 and run.status == RunStatus.FAILED
             ]
-            trials = done.get(learner.id)
-            rows.append(
-                Row(
-                    model.id,
-                    learner.id,
-                    learner.label,
-                    trials is not None and trials.heuristic,
-                    0 if trials is None else len(trials.runs),
-                    len(failed),
-                    failed[0].message if failed else None,
-                    {} if trials is None else final_figures(trials, results.models[model.id]),
-                )
-            )
+            rows.append(replace(row, failed=len(failed), message=next(iter(failed), None)))
     return tuple(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,6 +53,22 @@ class OneOf:
         return text
 
 
+def _read_whole(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_steps(text: str) -> int | None:
+    return None if text == "none" else _read_whole(text)
+
+
+def _read_word(text: str) -> str:
+    if not re.match(r"[A-Za-z]", text):
+        raise ValueError(text)
+    return text
+
+
 def _read_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
@@ -73,12 +90,22 @@ def _read_probability(text: str) -> float:
     return number
 
 
-def _read_switch(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError(text)
-    return text == "true"
+def _switch(yes: str, no: str) -> Reading:
+    words = {yes: True, no: False}
+
+    def read(text: str) -> bool:
+        if text not in words:
+            raise ValueError(text)
+        return words[text]
+
+    return Reading(f"{yes} or {no}", read)
 
 
+WHOLE = Reading("a whole number", _read_whole)
+STEPS = Reading("a whole number, or none for an infinite horizon", _read_steps)
+NUMBER = Reading("a number", _read_number)
 POSITIVE = Reading("a number above 0", _read_positive)
 PROBABILITY = Reading("a probability between 0 and 1", _read_probability)
-SWITCH = Reading("true or false", _read_switch)
+SWITCH = _switch("true", "false")
+YES_OR_NO = _switch("yes", "no")
+WORD = Reading("a word", _read_word)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import TypeVar
 
 from fsmdp.errors import ModelError
@@ -23,11 +25,31 @@ class Registry(Mapping[str, Entry]):
 
     Modules that other packages name as entry points are imported when a name is missing, or when
     all names are asked for: so they are known on the command line and in worker processes too.
+    `places` says where entries of ours are found, as `module:name`: they come first, and each is
+    imported when it is asked for, so that listing names imports nothing heavy. `entries` is the
+    type of what `add` takes.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        entries: type[Entry] | None = None,
+        places: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.kind = kind
+        self._type = entries
+        self._places = places
         self._entries: dict[str, Entry] = {}
+
+    def add(self, entry: Entry) -> Entry:
+        """Register an entry, which must be of the registry's type, under its own name."""
+        if self._type is None or not isinstance(entry, self._type):
+            expected = "an entry" if self._type is None else f"a {self._type.__name__}"
+            raise ModelError(
+                f"{self.kind}: expected {expected} to register, found {show(entry)}; make one."
+            )
+        return self.register(entry.name, entry)  # type: ignore[attr-defined]
 
     def register(self, name: str, entry: Entry, *, replace: bool = False) -> Entry:
         """Add an entry; a name that is taken is refused unless `replace` is set."""
@@ -36,7 +58,7 @@ class Registry(Mapping[str, Entry]):
                 f"{self.kind} {show(name)}: expected a name of letters, digits, '-', '_' and '.'; "
                 "choose another."
             )
-        if name in self._entries and not replace:
+        if (name in self._entries or name in self._places) and not replace:
             raise ModelError(
                 f"{self.kind} {name!r} is registered already; choose another name, or pass "
                 "replace=True."
@@ -53,19 +75,30 @@ class Registry(Mapping[str, Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:
-            load_packages()
+            if name in self._places:
+                self._entries[name] = resolve_name(self._places[name])
+            else:
+                load_packages()
         return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._entries and name not in self._places:
+            load_packages()
+        return name in self._entries or name in self._places
 
     def __iter__(self) -> Iterator[str]:
         load_packages()
-        return iter(tuple(self._entries))
+        return iter(self._names())
 
     def __len__(self) -> int:
         load_packages()
-        return len(self._entries)
+        return len(self._names())
 
     def __repr__(self) -> str:
-        return f"Registry({self.kind}: {', '.join(self._entries)})"
+        return f"Registry({self.kind}: {', '.join(self._names())})"
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._places, *self._entries)))
 
 
 def load_packages() -> None:

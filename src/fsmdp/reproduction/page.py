@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -13,6 +12,7 @@ import polars
 
 from fsmdp.experiments.provenance import now, source_commit, versions
 from fsmdp.experiments.report.charts import Chart
+from fsmdp.experiments.report.document import asset, document
 from fsmdp.reproduction.claim import Claim, Form, Judgement, Verdict
 
 MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}
@@ -73,14 +73,14 @@ def markdown_page(findings: Sequence[Finding], form: Form) -> str:
 
 def html_page(findings: Sequence[Finding], form: Form) -> str:
     """One file that needs no other."""
-    template = Template((files("fsmdp.reproduction") / "assets" / "page.html").read_text("utf-8"))
-    return template.substitute(
+    body = Template(asset("fsmdp.reproduction", "body.html")).substitute(
         title=escape(TITLE),
         opening=escape(OPENING),
         rows="\n".join(map(_row, findings)),
         sections="\n".join(map(_section, findings)),
         made=escape(_made(form)),
     )
+    return document(TITLE, body, asset("fsmdp.reproduction", "page.css"), "img-src data:")
 
 
 def _row(one: Finding) -> str:

@@ -20,7 +20,6 @@ from fsmdp.experiments.report.curves import (
 from fsmdp.experiments.report.finals import (
     columns_shown,
     finals_chart,
-    finals_of_model,
     summary_frame,
 )
 from fsmdp.experiments.report.interactive import plotly_figure
@@ -36,7 +35,7 @@ from fsmdp.experiments.report.words import (
     verdict,
     with_interval,
 )
-from fsmdp.experiments.summary import Interval
+from fsmdp.experiments.summary import Interval, rows_of_model
 
 UNKNOWN = {"ring-6": facts_of_ring(known=False)}
 
@@ -139,7 +138,7 @@ def test_heuristic_learners_are_marked_in_every_chart():
 
 def test_final_figures_are_those_of_the_runs():
     trials, facts = charted(fabricate())
-    finals = {final.trials.learner: final for final in finals_of_model("ring-6", trials, facts)}
+    finals = {final.trials.learner: final for final in rows_of_model("ring-6", trials, facts)}
     late = [run.episodes["return"].tail(20).mean() for run in trials[0].runs]
     found = finals["ucrl"].figures
     assert found["return_last_tenth"].mean == pytest.approx(np.mean(late))
@@ -152,14 +151,14 @@ def test_final_figures_are_those_of_the_runs():
 def test_the_table_shows_bounds_only_where_the_best_value_is_not_known():
     for models, shown in ((None, "regret"), (UNKNOWN, "observable_regret_bound")):
         trials, facts = charted(fabricate(models))
-        names = [c.figure for c in columns_shown(finals_of_model("ring-6", trials, facts), facts)]
+        names = [c.figure for c in columns_shown(rows_of_model("ring-6", trials, facts), facts)]
         assert names[0] == shown
         assert len({"regret", "observable_regret_bound"} & set(names)) == 1
 
 
 def test_the_summary_has_a_row_for_each_learner_and_half_widths():
     trials, facts = charted(fabricate())
-    frame = summary_frame(finals_of_model("ring-6", trials, facts))
+    frame = summary_frame(rows_of_model("ring-6", trials, facts))
     assert frame["learner"].to_list() == [one.id for one in LEARNERS]
     assert frame["regret_half_width"].null_count() == 0
     assert frame["observable_regret_bound"].null_count() == 2
@@ -168,7 +167,7 @@ def test_the_summary_has_a_row_for_each_learner_and_half_widths():
 
 def test_the_verdict_names_the_learner_with_the_least_regret_not_one_given_the_model():
     trials, facts = charted(fabricate(seeds=12))
-    finals = finals_of_model("ring-6", trials, facts)
+    finals = rows_of_model("ring-6", trials, facts)
     text = verdict("ring-6", finals)
     assert text.startswith("On ring-6, UCRL tight (heuristic) did best: regret ")
     assert "Next came UCRL-Factored: regret" in text
@@ -186,31 +185,31 @@ def test_the_verdict_follows_the_numbers():
         for run in results.runs
     ]
     trials, facts = charted(replace(results, runs=tuple(better)))
-    assert "Random did best" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    assert "Random did best" in verdict("ring-6", rows_of_model("ring-6", trials, facts))
 
 
 def test_differences_that_may_be_chance_are_said_to_be():
     trials, facts = charted(fabricate())
-    overlapping = finals_of_model("ring-6", trials, facts)
+    overlapping = rows_of_model("ring-6", trials, facts)
     assert "overlaps that of UCRL-Factored" in verdict("ring-6", overlapping)
     assert tally([overlapping]) == ""
     trials, facts = charted(fabricate(seeds=1))
-    assert "no clear winner" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    assert "no clear winner" in verdict("ring-6", rows_of_model("ring-6", trials, facts))
     same = tuple(replace(LEARNERS[0], id=name, label=name) for name in ("one", "two"))
     trials, facts = charted(fabricate(learners=same))
-    assert "no clear winner" in verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    assert "no clear winner" in verdict("ring-6", rows_of_model("ring-6", trials, facts))
 
 
 def test_where_regret_is_not_known_the_verdict_goes_by_the_return_at_the_end():
     trials, facts = charted(fabricate(UNKNOWN))
-    text = verdict("ring-6", finals_of_model("ring-6", trials, facts))
+    text = verdict("ring-6", rows_of_model("ring-6", trials, facts))
     assert "in the last tenth of episodes" in text
     assert "regret" not in text
 
 
 def test_one_learner_is_not_called_the_best_and_none_leaves_nothing_to_say():
     trials, facts = charted(fabricate(learners=LEARNERS[:1]))
-    finals = finals_of_model("ring-6", trials, facts)
+    finals = rows_of_model("ring-6", trials, facts)
     assert verdict("ring-6", finals).startswith("On ring-6, UCRL-Factored ended with regret")
     assert tally([finals]) == ""
     assert verdict("ring-6", ()) == ""
@@ -249,7 +248,7 @@ def test_means_are_written_to_as_many_places_as_their_interval_warrants(mean, ha
 
 def test_dots_stand_beside_the_certified_bound():
     trials, facts = charted(fabricate())
-    chart = finals_chart(finals_of_model("ring-6", trials, facts), facts)
+    chart = finals_chart(rows_of_model("ring-6", trials, facts), facts)
     assert [label for label, _ in chart.marks] == ["V*", "certified upper bound"]
     assert chart.dots[-1].label == "plan behind the bound"
     assert chart.dots[-1].half_width == pytest.approx(1.96 * 0.02, rel=1e-3)
@@ -257,7 +256,7 @@ def test_dots_stand_beside_the_certified_bound():
 
 def all_charts(results):
     trials, facts = charted(results)
-    finals = finals_of_model("ring-6", trials, facts)
+    finals = rows_of_model("ring-6", trials, facts)
     return [
         *model_charts(trials, facts),
         finals_chart(finals, facts),

@@ -61,12 +61,18 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chart:
-    """Panels over one horizontal axis, and a caption that says how they were computed."""
+class Captioned:
+    """A figure's name, its title, and a caption that says how it was computed."""
 
     name: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart(Captioned):
+    """Panels over one horizontal axis."""
+
     panels: tuple[Panel, ...]
     x_label: str = "episode"
     log: bool = False
@@ -88,24 +94,18 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DotChart:
+class DotChart(Captioned):
     """One row for each learner, with upright marks for what holds for all of them."""
 
-    name: str
-    title: str
-    caption: str
     x_label: str
     dots: tuple[Dot, ...]
     marks: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NetworkChart:
+class NetworkChart(Captioned):
     """A cost network laid out in the unit square."""
 
-    name: str
-    title: str
-    caption: str
     names: tuple[str, ...]
     positions: Floats  # (n_variables, 2)
     edges: tuple[tuple[int, int], ...]

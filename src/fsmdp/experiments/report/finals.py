@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fsmdp.experiments.report.charts import Dot, DotChart
 from fsmdp.experiments.report.curves import reference_values
-from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
-from fsmdp.experiments.summary import Interval, final_figures
+from fsmdp.experiments.summary import Row
 
 if TYPE_CHECKING:
     import polars
 
 NORMAL_QUANTILE = 1.959964
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Final:
-    """How a learner ended on a model; figures it does not have are left out of `figures`."""
-
-    model: str
-    trials: Trials
-    figures: Mapping[str, Interval]
-
-    @property
-    def seeds(self) -> int:
-        """Runs that the figures are means of."""
-        return len(self.trials.runs)
-
-
-def finals_of_model(model: str, trials: Sequence[Trials], facts: ModelFacts) -> tuple[Final, ...]:
-    """The final figures of every learner on a model."""
-    return tuple(Final(model, one, final_figures(one, facts)) for one in trials)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +38,7 @@ COLUMNS = (
 )
 
 
-def columns_shown(finals: Sequence[Final], facts: ModelFacts) -> tuple[Column, ...]:
+def columns_shown(finals: Sequence[Row], facts: ModelFacts) -> tuple[Column, ...]:
     """Columns worth showing: the bounds only where V* is not known."""
     hidden = {"percent_below_bound"} if facts.start_value_exact else {"percent_below_best"}
     if facts.start_value_exact is not None:
@@ -67,7 +47,7 @@ def columns_shown(finals: Sequence[Final], facts: ModelFacts) -> tuple[Column, .
     return tuple(c for c in COLUMNS if c.figure in present and c.figure not in hidden)
 
 
-def summary_frame(finals: Sequence[Final]) -> polars.DataFrame:
+def summary_frame(finals: Sequence[Row]) -> polars.DataFrame:
     """One row for each model and learner: every mean, and half the width of its interval."""
     import polars
 
@@ -78,7 +58,7 @@ def summary_frame(finals: Sequence[Final]) -> polars.DataFrame:
             "learner": final.trials.learner,
             "label": final.trials.label,
             "heuristic": final.trials.heuristic,
-            "seeds": final.seeds,
+            "seeds": final.done,
             "episodes": final.trials.n_episodes,
         }
         for column in COLUMNS:
@@ -89,7 +69,7 @@ def summary_frame(finals: Sequence[Final]) -> polars.DataFrame:
     return polars.DataFrame(rows, infer_schema_length=None)
 
 
-def finals_chart(finals: Sequence[Final], facts: ModelFacts) -> DotChart:
+def finals_chart(finals: Sequence[Row], facts: ModelFacts) -> DotChart:
     """What every learner ended at, against the value that no policy exceeds."""
     dots = [
         Dot(

@@ -13,12 +13,14 @@ from string import Template
 from typing import Any
 
 from fsmdp.experiments.report.charts import AnyChart
-from fsmdp.experiments.report.finals import Column, Final, columns_shown
+from fsmdp.experiments.report.document import REPORT, asset, document
+from fsmdp.experiments.report.finals import Column, columns_shown
 from fsmdp.experiments.report.interactive import plotly_figure
 from fsmdp.experiments.report.style import BAND_OPACITY, PATTERNS, Style, printable
 from fsmdp.experiments.report.trials import shown_label
 from fsmdp.experiments.report.words import certified, mean_and_half_width, opening, tally, verdict
 from fsmdp.experiments.store import ModelFacts, Results, Run
+from fsmdp.experiments.summary import Row
 from fsmdp.foundation.checks import plural
 
 MOST_IN_SUMMARY = 4
@@ -35,7 +37,7 @@ class Section:
 
     model: str
     facts: ModelFacts
-    finals: tuple[Final, ...]
+    finals: tuple[Row, ...]
     charts: tuple[AnyChart, ...]
     failed: tuple[Run, ...]
     missing: tuple[str, ...]
@@ -43,17 +45,15 @@ class Section:
 
 def page(results: Results, sections: Sequence[Section], styles: Mapping[str, Style]) -> str:
     """The whole page. Every name in it is escaped for the place where it stands."""
-    plotly, behaviour = _plotly_source(), _asset("report.js")
+    plotly, behaviour = _plotly_source(), asset(REPORT, "report.js")
     figures = {
         f"figure-{position}-{chart.name}": plotly_figure(chart, styles)
         for position, section in enumerate(sections)
         for chart in section.charts
     }
-    return Template(_asset("page.html")).substitute(
-        title=escape(printable(results.specification.name)),
-        script_hashes=" ".join(_hash(script) for script in (plotly, behaviour)),
-        styles=_asset("report.css"),
-        learner_colors=_learner_colors(styles),
+    title = printable(results.specification.name)
+    body = Template(asset(REPORT, "body.html")).substitute(
+        title=escape(title),
         summary=_summary(results, sections),
         chips=_chips(results, styles),
         navigation=_navigation(sections),
@@ -75,10 +75,9 @@ def page(results: Results, sections: Sequence[Section], styles: Mapping[str, Sty
         plotly=plotly,
         behaviour=behaviour,
     )
-
-
-def _asset(name: str) -> str:
-    return (files("fsmdp.experiments.report") / "assets" / name).read_text("utf-8")
+    look = asset(REPORT, "report.css") + _learner_colors(styles)
+    hashes = " ".join(_hash(script) for script in (plotly, behaviour))
+    return document(title, body, look, f"script-src {hashes}; img-src data: blob:")
 
 
 def _plotly_source() -> str:
@@ -192,7 +191,7 @@ def _table(section: Section) -> str:
     columns = columns_shown(section.finals, section.facts)
     head = "".join(f"<th scope=col>{escape(column.heading)}</th>" for column in columns)
     rows = "".join(_row(final, columns, section.finals) for final in section.finals)
-    seeds = sorted({final.seeds for final in section.finals})
+    seeds = sorted({final.done for final in section.finals})
     count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     spread = "" if seeds[-1] < 2 else " ± half of a 95 % t interval"
     text = f"Means over {count} seed{'s' if seeds[-1] > 1 else ''}{spread}."
@@ -210,7 +209,7 @@ def _table(section: Section) -> str:
     )
 
 
-def _row(final: Final, columns: Sequence[Column], finals: Sequence[Final]) -> str:
+def _row(final: Row, columns: Sequence[Column], finals: Sequence[Row]) -> str:
     trials = final.trials
     badges = ""
     if trials.heuristic:
@@ -226,7 +225,7 @@ def _row(final: Final, columns: Sequence[Column], finals: Sequence[Final]) -> st
     return f"<tr><th scope=row>{name}{badges}</th>{cells}</tr>"
 
 
-def _cell(final: Final, column: Column, best: bool) -> str:
+def _cell(final: Row, column: Column, best: bool) -> str:
     found = final.figures.get(column.figure)
     if found is None:
         return '<span class="interval" title="this learner has none">–</span>'
@@ -238,7 +237,7 @@ def _cell(final: Final, column: Column, best: bool) -> str:
     return f"<span>{shown}{spread}</span>"
 
 
-def _is_best(final: Final, column: Column, finals: Sequence[Final]) -> bool:
+def _is_best(final: Row, column: Column, finals: Sequence[Row]) -> bool:
     rivals = [one for one in finals if not one.trials.told and column.figure in one.figures]
     if final not in rivals or len(rivals) < 2:
         return False

@@ -26,7 +26,8 @@ class Trials:
     """All finished runs of one learner on one model."""
 
     learner: str
-    label: str
+    name: str  # the label as it was given
+    label: str  # and as figures show it
     heuristic: bool
     told: bool  # is given the model, so that it is no learner to compare
     runs: tuple[Run, ...]
@@ -34,7 +35,7 @@ class Trials:
     @property
     def n_episodes(self) -> int:
         """Episodes that every run has."""
-        return min(run.episodes.height for run in self.runs)
+        return min((run.episodes.height for run in self.runs), default=0)
 
     def series(self, column: str) -> Floats | None:
         """One row of numbers for each seed, (n_seeds, n_episodes); None where there are none."""
@@ -66,6 +67,11 @@ class Trials:
 
 def trials_of_model(results: Results, model: str) -> tuple[Trials, ...]:
     """What each learner did on a model, in the order in which learners are listed."""
+    return tuple(trials for trials in all_trials_of_model(results, model) if trials.runs)
+
+
+def all_trials_of_model(results: Results, model: str) -> tuple[Trials, ...]:
+    """One for each learner, also of those without a finished run."""
     found = []
     for learner in results.specification.learners:
         runs = tuple(
@@ -75,10 +81,10 @@ def trials_of_model(results: Results, model: str) -> tuple[Trials, ...]:
         )
         for run in runs:
             _check_frames(run)
-        if runs:
-            told = learner.learner in TOLD_THE_MODEL
-            label = shown_label(learner.label, runs[0].heuristic)
-            found.append(Trials(learner.id, label, runs[0].heuristic, told, runs))
+        heuristic = bool(runs) and runs[0].heuristic
+        label = shown_label(learner.label, heuristic)
+        told = learner.learner in TOLD_THE_MODEL
+        found.append(Trials(learner.id, learner.label, label, heuristic, told, runs))
     return tuple(found)
 
 

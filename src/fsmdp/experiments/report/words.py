@@ -6,10 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fsmdp.experiments.report.finals import Final
 from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import ModelFacts, Results, RunStatus
-from fsmdp.experiments.summary import Interval
+from fsmdp.experiments.summary import Interval, Row
 from fsmdp.foundation.checks import plural
 
 
@@ -30,7 +29,7 @@ def opening(results: Results) -> str:
     return text + (f", of which {' and '.join(absent)}." if absent else ".")
 
 
-def tally(finals_by_model: Iterable[Sequence[Final]]) -> str:
+def tally(finals_by_model: Iterable[Sequence[Row]]) -> str:
     """On how many models each learner did best, by intervals that do not overlap."""
     ranked = [_ranked(finals) for finals in finals_by_model]
     wins = Counter(
@@ -42,7 +41,7 @@ def tally(finals_by_model: Iterable[Sequence[Final]]) -> str:
     return f"Clearly best: {', '.join(counts)} of {len(ranked)} models." if counts else ""
 
 
-def verdict(model: str, finals: Sequence[Final]) -> str:
+def verdict(model: str, finals: Sequence[Row]) -> str:
     """Which learner did best on a model: least regret, or the highest return at the end."""
     learners = _ranked(finals)
     if not learners:
@@ -103,12 +102,12 @@ def _to_places(value: float, places: int) -> str:
     return f"{rounded:,.{max(0, places)}f}".replace("-", "−")
 
 
-def _ranked(finals: Sequence[Final]) -> list[Final]:
+def _ranked(finals: Sequence[Row]) -> list[Row]:
     """Learners from best to worst, without those that were given the model."""
     return sorted((one for one in finals if not one.trials.told), key=lambda one: _loss(one).mean)
 
 
-def _loss(final: Final) -> Interval:
+def _loss(final: Row) -> Interval:
     """Lower is better: the regret, or the return of the end where regret is not known."""
     if "regret" in final.figures:
         return final.figures["regret"]
@@ -116,7 +115,7 @@ def _loss(final: Final) -> Interval:
     return Interval(-found.mean, found.half_width)
 
 
-def _ended(final: Final) -> str:
+def _ended(final: Row) -> str:
     regret = final.figures.get("regret")
     if regret is None:
         late = with_interval(final.figures["return_last_tenth"])
@@ -130,7 +129,7 @@ def _ended(final: Final) -> str:
     return text + f", in the last tenth of episodes {percent.mean:.2g} % below V*"
 
 
-def _is_clear(best: Final, second: Final) -> bool:
+def _is_clear(best: Row, second: Row) -> bool:
     """Whether the intervals of two learners lie apart; one seed has none."""
     first, other = _loss(best), _loss(second)
     if first.half_width is None or other.half_width is None:

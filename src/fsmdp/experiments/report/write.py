@@ -11,13 +11,14 @@ from pathlib import Path
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report.charts import AnyChart
 from fsmdp.experiments.report.curves import model_charts
-from fsmdp.experiments.report.finals import finals_chart, finals_of_model, summary_frame
+from fsmdp.experiments.report.finals import finals_chart, summary_frame
 from fsmdp.experiments.report.network import network_chart
 from fsmdp.experiments.report.page import Section, page
 from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.report.style import Style, learner_styles
 from fsmdp.experiments.report.trials import check_facts, trials_of_model
 from fsmdp.experiments.store import Results, read_results
+from fsmdp.experiments.summary import rows_of_model
 from fsmdp.foundation.checks import plural, show
 from fsmdp.foundation.disk import make_folder, write_file
 
@@ -120,7 +121,7 @@ def _sections(results: Results) -> Iterator[Section]:
             )
         check_facts(setting.id, facts)
         trials = trials_of_model(results, setting.id)
-        finals = finals_of_model(setting.id, trials, facts)
+        finals = rows_of_model(setting.id, trials, facts)
         charts: list[AnyChart] = list(model_charts(trials, facts))
         if finals or facts.plan_policy_mean is not None:
             charts.append(finals_chart(finals, facts))

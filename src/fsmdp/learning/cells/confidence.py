@@ -78,18 +78,13 @@ class ConfidenceSet:
         return ends[0], ends[1]
 
 
-CONFIDENCE: Registry[ConfidenceSet] = Registry("confidence set")
+CONFIDENCE: Registry[ConfidenceSet] = Registry("confidence set", entries=ConfidenceSet)
 """Every confidence set by name: the only list of them."""
 
 
 def register(confidence: ConfidenceSet) -> ConfidenceSet:
     """Add a confidence set, so that learners, specifications and the command line know its name."""
-    if not isinstance(confidence, ConfidenceSet):
-        raise ModelError(
-            f"confidence: expected a ConfidenceSet to register, found {show(confidence)}; give "
-            "ConfidenceSet(name, means)."
-        )
-    return CONFIDENCE.register(confidence.name, confidence)
+    return CONFIDENCE.add(confidence)
 
 
 def weissman(

@@ -9,8 +9,7 @@ import numpy as np
 from fsmdp.foundation.kinds import POSITIVE
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import REPLAN, FactoredLearner
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import LearnerEntry, builder
 from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
@@ -93,15 +92,11 @@ class PSRLFactored(FactoredLearner):
         return f"Dirichlet prior {self.prior:g}, {self.planner.method}, {self.when_to_plan()}"
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return PSRLFactored(told.structure, told.seed, known_rewards=told.known_rewards, **options)
-
-
 ENTRY = LearnerEntry(
     "psrl",
     "PSRL-Factored",
     "posterior sampling, cell by cell",
-    _build,
+    builder(PSRLFactored),
     {"prior": (POSITIVE, 1.0), "replan": (REPLAN, "episode")},
     uses_basis=True,
     takes_rewards=True,

@@ -5,14 +5,11 @@ An entry stands beside its learner; here are names, so that listing them imports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show, suggest
 from fsmdp.foundation.kinds import POSITIVE, PROBABILITY, Kind
 from fsmdp.foundation.registry import Registry
 
@@ -70,66 +67,35 @@ class LearnerEntry:
     complete: Callable[[Options], Options] = field(default=_as_given, repr=False)
 
 
+def builder(learner: Callable[..., Learner]) -> Callable[[Told, Options], Learner]:
+    """How a learner is built whose arguments are what it is told, and its options by name."""
+
+    def build(told: Told, options: Options) -> Learner:
+        return learner(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+
+    return build
+
+
 _HERE = "fsmdp.learning.learners"
 
-_BUILT_IN = {
-    "ucrl": f"{_HERE}.ucrl:ENTRY",
-    "psrl": f"{_HERE}.psrl:ENTRY",
-    "plan": f"{_HERE}.baselines.fixed:PLAN",
-    "optimal": f"{_HERE}.baselines.fixed:OPTIMAL",
-    "random": f"{_HERE}.baselines.fixed:RANDOM_ACTIONS",
-    "ucbvi": f"{_HERE}.baselines.ucbvi:ENTRY",
-    "tabular-psrl": f"{_HERE}.baselines.psrl:ENTRY",
-    "ucrl2": f"{_HERE}.baselines.ucrl2:ENTRY",
-    "ucrl-product": f"{_HERE}.baselines.product:ENTRY",
-    "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
-}
-"""Where each entry is found: `module:name`."""
-
-
-class _Learners(Registry["LearnerEntry"]):
-    """Every entry by its learner's name; imported when it is first asked for."""
-
-    def __getitem__(self, name: str) -> LearnerEntry:
-        if name in _BUILT_IN and name not in self._entries:
-            module, _, attribute = _BUILT_IN[name].partition(":")
-            self._entries[name] = getattr(import_module(module), attribute)
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in _BUILT_IN or super().__contains__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*_BUILT_IN, *super().__iter__())))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def register(self, name: str, entry: LearnerEntry, *, replace: bool = False) -> LearnerEntry:
-        """Add an entry; a name that is taken is refused unless `replace` is set."""
-        if name in _BUILT_IN:
-            self[name]  # imported first, so that its name is seen to be taken
-        return super().register(name, entry, replace=replace)
-
-
-LEARNERS = _Learners("learner")
+LEARNERS: Registry[LearnerEntry] = Registry(
+    "learner",
+    entries=LearnerEntry,
+    places={
+        "ucrl": f"{_HERE}.ucrl:ENTRY",
+        "psrl": f"{_HERE}.psrl:ENTRY",
+        "plan": f"{_HERE}.baselines.fixed:PLAN",
+        "optimal": f"{_HERE}.baselines.fixed:OPTIMAL",
+        "random": f"{_HERE}.baselines.fixed:RANDOM_ACTIONS",
+        "ucbvi": f"{_HERE}.baselines.ucbvi:ENTRY",
+        "tabular-psrl": f"{_HERE}.baselines.psrl:ENTRY",
+        "ucrl2": f"{_HERE}.baselines.ucrl2:ENTRY",
+        "ucrl-product": f"{_HERE}.baselines.product:ENTRY",
+        "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
+    },
+)
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
     """Add a learner, so that specifications and the command line know its name."""
-    if not isinstance(entry, LearnerEntry):
-        raise ModelError(
-            f"learner: expected a LearnerEntry to register, found {show(entry)}; give "
-            "LearnerEntry(name, title, description, build)."
-        )
-    return LEARNERS.register(entry.name, entry)
-
-
-def find_learner(name: object, where: str) -> LearnerEntry:
-    """The learner of a name; a ModelError with the closest name otherwise."""
-    if isinstance(name, str) and name in LEARNERS:
-        return LEARNERS[name]
-    raise ModelError(
-        f"{where}: unknown learner {show(name)}; {suggest(str(name), LEARNERS)} "
-        f"Learners are {', '.join(LEARNERS)}."
-    )
+    return LEARNERS.add(entry)

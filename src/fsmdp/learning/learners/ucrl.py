@@ -11,8 +11,7 @@ from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import EVERY_EPISODE, REPLAN, FactoredLearner
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
 from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
@@ -101,10 +100,6 @@ class UCRLFactored(FactoredLearner):
         return f"{', '.join(parts)}, delta {self.delta:g}{label}"
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return UCRLFactored(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
-
-
 def _fill_from_preset(options: Options) -> Options:
     """Say what a preset stands for, so that results tell which sets and program were used."""
     confidence, growth, method = PRESETS[options["preset"]]
@@ -117,7 +112,7 @@ ENTRY = LearnerEntry(
     "ucrl",
     "UCRL-Factored",
     "optimism over confidence sets, the paper's algorithm",
-    _build,
+    builder(UCRLFactored),
     {
         "preset": (OneOf(PRESETS), "practical"),
         "confidence": (OneOf(CONFIDENCE), None),

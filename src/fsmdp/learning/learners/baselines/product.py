@@ -16,8 +16,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import all_states
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.structure import RewardTerm, Structure
@@ -191,15 +190,11 @@ def fill_product_means(
             means[action, state] = left[0]
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return UCRLProduct(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
-
-
 ENTRY = LearnerEntry(
     "ucrl-product",
     "UCRL-Factored, product form",
     "optimism over products of transitions; small models only",
-    _build,
+    builder(UCRLProduct),
     OPTIMISM,
     uses_basis=True,
     takes_rewards=True,

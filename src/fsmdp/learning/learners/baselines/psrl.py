@@ -11,8 +11,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner
 from fsmdp.learning.learners.baselines.induction import backward_induction
 from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import LearnerEntry, builder
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -85,15 +84,11 @@ class TabularPSRL(EnumeratedLearner):
         return f"Dirichlet prior {self.prior:g}"
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return TabularPSRL(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
-
-
 ENTRY = LearnerEntry(
     "tabular-psrl",
     "tabular PSRL",
     "posterior sampling over all states; small models only",
-    _build,
+    builder(TabularPSRL),
     {"prior": (POSITIVE, None)},
     takes_rewards=True,
 )

@@ -13,8 +13,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.learning.options import as_choice
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -130,15 +129,11 @@ class UCBVI(OptimisticLearner):
         return (self.bonus, *made_for)
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return UCBVI(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
-
-
 ENTRY = LearnerEntry(
     "ucbvi",
     "UCBVI",
     "value iteration with bonuses over all states; small models only",
-    _build,
+    builder(UCBVI),
     {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM},
     takes_rewards=True,
 )

@@ -11,8 +11,7 @@ from fsmdp.learning.cells.balls import mean_in_ball
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 
@@ -88,15 +87,11 @@ def fill_ball_means(
             high[action, state] = mean_in_ball(row, following, descending, radius)
 
 
-def _build(told: Told, options: Options) -> Learner:
-    return UCRL2(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
-
-
 ENTRY = LearnerEntry(
     "ucrl2",
     "UCRL2",
     "optimism over balls around all transition rows; small models only",
-    _build,
+    builder(UCRL2),
     OPTIMISM,
     takes_rewards=True,
 )
