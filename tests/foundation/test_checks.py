@@ -152,7 +152,7 @@ MISTAKES = {
     ),
     "structure with a reward twice": (
         lambda: structure(rewards=[Reward("r", [Case(ANY)])] * 2),
-        "reward 'r' is there twice",
+        "reward 'r' appears twice",
     ),
     "structure with a reward of drawn values": (
         lambda: structure(rewards=[Reward("r", [Case(ANY, drawn=["x"])])]),
@@ -217,7 +217,7 @@ MISTAKES = {
         "step 0: expected a whole number of at least 1",
     ),
     # long names and lists
-    "long name": (lambda: model(actions=[LONG, LONG]), "is there twice"),
+    "long name": (lambda: model(actions=[LONG, LONG]), "appears twice"),
     "long unknown name": (
         lambda: model(conditionals=[Conditional(LONG, [Case(ANY, [], FAIR)])]),
         "unknown variable 'nnn",

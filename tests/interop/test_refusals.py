@@ -61,14 +61,14 @@ REFUSED = {
             "pvariables": "a : { interm-fluent, bool }; b : { interm-fluent, bool };",
             "cpfs": "a = b; b = a; on'(?t) = a;",
         },
-        "by way of itself",
+        "in terms of itself",
     ),
     "circle of next values": (
         {
             "pvariables": "a : { state-fluent, bool, default = true };",
             "cpfs": "a' = exists_{?t : thing} on'(?t); on'(?t) = a';",
         },
-        "in a circle",
+        "in a cycle",
     ),
     "random reward": (
         {"pvariables": "", "cpfs": KEEP, "reward": "Bernoulli(0.5)"},

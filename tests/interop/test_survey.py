@@ -4,6 +4,7 @@ import pytest
 from tests.interop.rddl_texts import KEEP, write_problem
 
 import fsmdp
+from fsmdp.planning.sizes import network_sizes
 
 
 def test_a_report_counts_what_a_model_has():
@@ -17,6 +18,8 @@ def test_a_report_counts_what_a_model_has():
     assert found.largest_scope == 3
     assert found.widths["separate"] == 2  # parents by action: 132 fluents before folding
     assert found.width == min(found.widths.values())
+    sizes = network_sizes(model, fsmdp.Basis.singles(model))
+    assert found.widths == {size.elimination: size.induced_width for size in sizes}
     assert found.log10_states == pytest.approx(model.log10_states)
     rows = dict(found.rows())
     assert rows["distinct actions"] == str(len(model.actions))

@@ -14,7 +14,7 @@ COLOUR = "thing : object; colour : {@red, @green};"
 WRONG = {
     "unbound variable": ({"reward": "on(?d)"}, r"line \d+, column \d+: the reward: .*\?d is not"),
     "unknown type": ({"reward": "sum_{?z : zzz} [1]"}, r"\?z : zzz is of a type"),
-    "unknown object": ({"reward": "on(@c9)"}, "@c9 is no object"),
+    "unknown object": ({"reward": "on(@c9)"}, "@c9 is not an object"),
     "unknown fluent": ({"reward": "off"}, "off is not declared"),
     "too many arguments": (
         {"reward": "sum_{?t : thing} [on(?t, ?t)]"},
@@ -71,7 +71,7 @@ WRONG = {
     "a number without end": ({"reward": "9" * 5000}, "domain.rddl"),
     "a start of something unknown": ({"start": "off;"}, "<off> referenced in init-state"),
     "a strange character": ({"reward": "1 \u2192 2"}, r"domain.rddl, line 7, column \d+: '→' is"),
-    "a binary zero": ({"reward": "\0"}, r"'\\x00' is no character of RDDL"),
+    "a binary zero": ({"reward": "\0"}, r"'\\x00' is not a character of RDDL"),
     "no horizon": ({"horizon": "5; } instance other { domain = little"}, "no horizon is given"),
 }
 

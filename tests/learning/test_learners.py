@@ -191,7 +191,7 @@ def test_known_rewards_that_do_not_fit_the_structure_are_refused():
         return [fsmdp.Reward(name, cases)]
 
     any_case = fsmdp.Case(fsmdp.ANY, parents=["machine-0"], table=[0, 1])
-    with pytest.raises(ModelError, match="'gold' is no term of the structure"):
+    with pytest.raises(ModelError, match="'gold' is not a term of the structure"):
         fsmdp.UCRLFactored(structure, known_rewards=reward("gold", [any_case]))
     term = structure.rewards[0].name
     other = fsmdp.Case(fsmdp.ANY, parents=["machine-1"], table=[0, 1])

@@ -127,7 +127,7 @@ HOSTILE = {
     ),
     "key twice": (
         content(fsmdp.domains.sysadmin(3)).replace(b'"discount": 1.0', b'"horizon": 11'),
-        "key 'horizon' is there twice",
+        "key 'horizon' appears twice",
     ),
     "nameless reward": (changed(lambda d: d["rewards"][0].update(name="")), r"rewards\[0\].name"),
     "half a surrogate pair": (

@@ -71,7 +71,7 @@ MISTAKES = {
         lambda: pump(variables=[Variable("pump", 2), Variable("pump", 2)]),
         "'pump' stands at positions 0 and 1",
     ),
-    "duplicate action": (lambda: pump(actions=["wait", "wait"]), "'wait' is there twice"),
+    "duplicate action": (lambda: pump(actions=["wait", "wait"]), "'wait' appears twice"),
     "no actions": (lambda: pump(actions=[]), "actions: expected at least one"),
     "unnamed action": (lambda: pump(actions=["wait", ""]), "non-empty string"),
     "unknown parent": (
@@ -180,7 +180,7 @@ MISTAKES = {
     "negative sigma": (lambda: Reward("full", [], 0, 1, -1), "sigma is -1"),
     "reward twice": (
         lambda: pump(rewards=[Reward("full", [Case(ANY, [], 0.0)])] * 2),
-        "reward 'full' is there twice",
+        "reward 'full' appears twice",
     ),
     "reward of drawn values": (
         lambda: pump(rewards=[Reward("full", [Case(ANY, [], [0, 0], drawn=["pump"])])]),

@@ -8,6 +8,7 @@ import pytest
 
 import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
+from fsmdp.elimination import lp_rows
 from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
@@ -91,7 +92,7 @@ def test_a_saved_plan_acts_and_bounds_as_before(planned, tmp_path):
 def test_a_file_that_is_no_plan_is_refused(content, tmp_path):
     path = tmp_path / "plan.npz"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"is no plan|cannot read"):
+    with pytest.raises(ModelError, match=r"is not a plan|cannot read"):
         fsmdp.load_plan(path)
 
 
@@ -435,3 +436,18 @@ def test_a_planner_of_ones_own_needs_a_method_and_options_with_types():
         Cautious(share=-1)
     with pytest.raises(ModelError, match="time_limit: expected at least 0"):
         Cautious(time_limit=-1)
+
+
+def test_stages_and_the_joint_program_share_the_rows_of_one_elimination(monkeypatch):
+    made = []
+
+    def counted(schedule):
+        made.append(schedule)
+        return lp_rows(schedule)
+
+    monkeypatch.setattr("fsmdp.elimination.choose.lp_rows", counted)
+    model = domains.sysadmin(4)
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
+    assert "bound: the joint program, by rows" in plan.effort.choices
+    assert "policy: greedy in the stages, one program for each step" in plan.effort.choices
+    assert len(made) == 1

@@ -93,5 +93,5 @@ def test_a_solution_of_an_equal_model_is_followed():
 
 @pytest.mark.parametrize("policy", [ExactSolution, dict, None, 3.5, {}, object()])
 def test_what_is_no_policy_is_refused(policy):
-    with pytest.raises(PolicyError, match="is no policy; expected a plan, an exact solution"):
+    with pytest.raises(PolicyError, match="is not a policy; expected a plan, an exact solution"):
         evaluate_exactly(RING, policy)

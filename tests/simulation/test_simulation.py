@@ -241,8 +241,8 @@ def test_tables_are_followed_by_compiled_code_as_the_solution_is():
     [
         (np.zeros(9, int), r"expected shape \(16,\) or \(10, 16\), .* found \(9,\)"),
         (np.full(16, 5), r"entry \(0,\) is 5, expected the position of an action, 0 to 4"),
-        (fsmdp.ExactSolution, "the class ExactSolution is no policy"),
-        (None, "None is no policy"),
+        (fsmdp.ExactSolution, "the class ExactSolution is not a policy"),
+        (None, "None is not a policy"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_before_compiled_code_sees_it(policy, message):

@@ -31,20 +31,20 @@ def ippc_command(
             help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published or all.",
         ),
     ],
-    seconds: Annotated[float, typer.Option(help="Planning time of each problem.", min=0)] = 60.0,
-    episodes: Annotated[int, typer.Option(help="Episodes off line.", min=2)] = 1000,
+    seconds: Annotated[float, typer.Option(help="Seconds to plan each problem.", min=0)] = 60.0,
+    episodes: Annotated[int, typer.Option(help="Episodes to simulate off line.", min=2)] = 1000,
     online_episodes: Annotated[
-        int, typer.Option(help="Episodes on line, with rollouts at every step.", min=0)
+        int, typer.Option(help="Episodes to simulate on line, with rollouts at every step.", min=0)
     ] = 0,
     milliseconds: Annotated[
-        float, typer.Option(help="Time of a decision on line.", min=0.1)
+        float, typer.Option(help="Milliseconds for each decision on line.", min=0.1)
     ] = 100.0,
     output: Annotated[str, typer.Option(help="Folder for the results.")] = "runs/ippc",
     page: Annotated[
         str | None, typer.Option(help="Write all results of the folder to this Markdown page.")
     ] = None,
     workers: Annotated[
-        int, typer.Option(help="Problems at a time; 1: each on all cores.", min=1)
+        int, typer.Option(help="Problems to plan at a time; 1 gives each all cores.", min=1)
     ] = 1,
     executor: ExecutorName = "local",
     address: Address = None,
@@ -54,7 +54,7 @@ def ippc_command(
 ) -> None:
     """Plan problems of the planning competitions and compare with published planners.
 
-    Run again, it does only what is missing; Ctrl-C loses the problem at hand alone.
+    Run again, it does only what is missing; Ctrl-C loses only the problem in progress.
     """
     from dataclasses import asdict
 

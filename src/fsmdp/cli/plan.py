@@ -40,9 +40,7 @@ GROWN = "grown"
 )
 def plan_command(
     model_text: Model,
-    basis: Annotated[
-        str, typer.Option(help="Basis: BASES; grown: the solver's own, which grows.")
-    ] = GROWN,
+    basis: Annotated[str, typer.Option(help="Basis: BASES, or grown, the solver's own.")] = GROWN,
     method: Annotated[
         str,
         typer.Option(help="METHODS."),
@@ -64,12 +62,12 @@ def plan_command(
     online: Annotated[
         bool,
         typer.Option(
-            "--online", help="Then act with rollouts before each decision, and say what that earns."
+            "--online", help="Also act with rollouts before each decision and report the result."
         ),
     ] = False,
-    online_episodes: Annotated[int, typer.Option(help="Episodes on line.", min=2)] = 30,
+    online_episodes: Annotated[int, typer.Option(help="Episodes to simulate on line.", min=2)] = 30,
     milliseconds: Annotated[
-        float, typer.Option(help="Time of a decision on line.", min=0.1)
+        float, typer.Option(help="Milliseconds for each decision on line.", min=0.1)
     ] = 20.0,
     output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
     quiet: Quiet = False,
@@ -78,7 +76,7 @@ def plan_command(
     """Plan in a known model: a policy, and a certified bound on how far it is from the best.
 
     By default the solver tries several ways to a better policy and a tighter bound, and shows each
-    as it goes. Ctrl-C ends it and shows what is in hand; the exit code is then 130.
+    as it goes. Ctrl-C ends it and shows the best plan so far; the exit code is then 130.
     """
     from fsmdp.experiments.catalog import read_basis, read_model
     from fsmdp.planning.solution import Status

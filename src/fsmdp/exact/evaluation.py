@@ -21,7 +21,7 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     """Expected return of a policy from every state at the first step.
 
     States in the order of `FlatMDP.states`. With an infinite horizon the policy is taken at step 1
-    and followed for ever: one that depends on the step is not what is evaluated then. Cost: as
+    and followed forever: one that depends on the step is not what is evaluated then. Cost: as
     `Exact` over all states; a policy that is a function is also called for each state and step.
     """
     choose = resolve(check_model(model, "evaluate_exactly"), policy).act

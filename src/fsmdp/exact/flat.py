@@ -116,7 +116,7 @@ def _solve_stationary(flat: FlatMDP) -> tuple[Floats, Integers]:
             flat.rewards[chosen, every],
         )
         q_values = flat.rewards + model.discount * flat.transitions @ values
-        # A change must pay more than rounding, or two equal actions would alternate for ever.
+        # A change must pay more than rounding, or two equal actions would alternate forever.
         better = q_values.max(axis=0) > q_values[chosen, every] + TIE * (1 + np.abs(values))
         chosen = np.where(better, q_values.argmax(axis=0), chosen)
         if chosen.tobytes() in tried:

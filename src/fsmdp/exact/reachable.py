@@ -236,8 +236,8 @@ class _Search:
         if needed > self.room.numbers or states > 2 * self.room.states:
             raise SizeError(
                 f"the states that can be reached: {show_count(self.n_found)} states and "
-                f"{show_count(self.n_entries)} successors were found, and to go on needs room for "
-                f"{show_count(states)} states, {show_count(needed)} numbers "
+                f"{show_count(self.n_entries)} successors were found, and going on would need "
+                f"room for {show_count(states)} states, {show_count(needed)} numbers "
                 f"({show_memory(needed)}), the limits are {show_count(self.room.states)} and "
                 f"{show_count(self.room.numbers)}; use a larger limit=, or a planner that does "
                 "not list states (fsmdp.plan)."

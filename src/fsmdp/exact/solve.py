@@ -210,7 +210,7 @@ def _clock(seconds: float | None) -> Callable[[], None]:
     def check() -> None:
         if time.perf_counter() > ends:
             raise PlanningError(
-                f"Exact: not solved within {seconds:g} s; values are worth nothing before all "
+                f"Exact: not solved within {seconds:g} s; values mean nothing until all "
                 "steps are done, so use a larger time_limit=, or a planner with a bound "
                 "(fsmdp.plan)."
             )

@@ -242,7 +242,7 @@ class Store:
     def write_run(self, run_id: str, files: RunFiles) -> None:
         """A run's files; `run.json` last, since it says that the others are there.
 
-        A failed run keeps its checkpoint, to go on from there once the cause is mended.
+        A failed run keeps its checkpoint, to go on from there once the cause is removed.
         """
         folder = self.run_folder(run_id)
         if files.episodes is not None:
@@ -389,7 +389,7 @@ def read_frame(content: bytes | None, columns: Mapping[str, str] | None = None) 
     try:
         frame = polars.read_parquet(io.BytesIO(content))
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
-        raise ValueError(f"no Parquet: {clip(str(error))}") from None
+        raise ValueError(f"not Parquet: {clip(str(error))}") from None
     if columns is not None and frame.schema != empty_frame(columns).schema:
         raise ValueError(f"expected columns {show_names(columns)}, found {show(frame.schema)}")
     return frame

@@ -59,7 +59,8 @@ def read_arrays(
         digest = arrays.pop(DIGEST, None)
         expected = digest_arrays(arrays)
     except UNREADABLE as error:
-        raise ModelError(f"{show(str(path))} is no {noun}: {clip(str(error))}; {remedy}.") from None
+        what = f"{show(str(path))} is not a {noun}"
+        raise ModelError(f"{what}: {clip(str(error))}; {remedy}.") from None
     check_digest(None if digest is None else str(digest), expected, show(str(path)), remedy)
     return arrays
 

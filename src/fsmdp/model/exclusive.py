@@ -24,8 +24,8 @@ MOST_COMPARISONS = 2**25
 class Exclusive(Rebuilt):
     """Groups of variables of which at most one is off 0, and all pairs that were proved.
 
-    `pairs[i, j]` says that variables i and j are never off 0 together, `pairs[i, i]` that i is 0
-    for ever. Groups are disjoint. The states in which every pair holds are closed: the start is
+    `pairs[i, j]` says that variables i and j are never off 0 together, `pairs[i, i]` that i is
+    always 0. Groups are disjoint. The states in which every pair holds are closed: the start is
     one of them, and no action leads out.
     """
 
@@ -41,7 +41,7 @@ def exclusive_groups(model: FactoredMDP) -> Exclusive:
 
     Induction over one step. All pairs that cannot be off 0 together at the start are assumed;
     a pair falls if, from some state in which all pairs still assumed hold, some action can put
-    both off 0; what remains when no more fall holds for ever. Then the pairs that hold are covered
+    both off 0; what remains when no more fall holds forever. Then the pairs that hold are covered
     by disjoint cliques, those that save the most states first.
     Only zero probabilities count as impossible, and what is too large to look at as possible.
     Cost: for each pair the action groups that tell it apart, times the cubes of assignments from
@@ -53,7 +53,7 @@ def exclusive_groups(model: FactoredMDP) -> Exclusive:
 
 
 def exclusive_pairs(model: FactoredMDP) -> Booleans:
-    """All pairs that are proved never to be off 0 together; (i, i) where i is 0 for ever."""
+    """All pairs that are proved never to be off 0 together; (i, i) where i is always 0."""
     return prove_pairs(model, ~_together_at_start(model))
 
 
@@ -216,7 +216,7 @@ def cover(pairs: Booleans, variables: Sequence[Variable]) -> tuple[Scope, ...]:
 
     Variables that are called alike (`at(x1)` and `at(x2)`, `unit-1` and `unit-2`) are grouped
     first, then whole groups: a robot's place is not torn apart because some of its cells go
-    with something else too. A variable that is 0 for ever goes to the first group, or else to the
+    with something else too. A variable that is always 0 goes to the first group, or else to the
     first variable, with all of whose members it is paired.
     Cost: n^2 operations on sets of bits for each group.
     """

@@ -272,7 +272,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ModelError(f"key {show(key)} is there twice in an object; keep one of them.")
+                raise ModelError(f"key {show(key)} appears twice in an object; keep one of them.")
             seen.add(key)
     return found
 

@@ -129,7 +129,7 @@ def _fitting(
 
     Cost: a few layouts for each group, again whenever another group was joined whole.
     """
-    # Members that are 0 for ever go with the first of the others at no cost.
+    # Members that are always 0 go with the first of the others at no cost.
     orders = [_order(model, group, never) for group in groups]
     counts = [1 + len(never.intersection(order[:-1])) for order in orders]
 

@@ -30,7 +30,7 @@ class Layout:
     members: tuple[Scope, ...]
     decoded: tuple[Integers, ...]  # each (size, n_members)
     place: tuple[tuple[int, int], ...]
-    constant: frozenset[int]  # members that are 0 for ever: nobody need draw or read them
+    constant: frozenset[int]  # members that are always 0: nobody need draw or read them
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def lay_out(model: FactoredMDP, groups: Sequence[Scope], never: frozenset[int]) 
     """A layout in which each group stands where its first member that changes stood.
 
     Values of a group: 0 for none, then each value but 0 of each member in turn, without those of
-    members that are 0 for ever.
+    members that are always 0.
     """
     sizes = model.dynamics.drawn_sizes
     group_of = {position: group for group in groups for position in group}

@@ -58,7 +58,7 @@ def check_reward_names(rewards: Sequence[Reward]) -> None:
     seen: set[str] = set()
     for reward in rewards:
         if reward.name in seen:
-            raise ModelError(f"{reward.label} is there twice; expected each name once, rename one.")
+            raise ModelError(f"{reward.label} appears twice; expected each name once, rename one.")
         seen.add(reward.name)
 
 

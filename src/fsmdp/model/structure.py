@@ -216,7 +216,7 @@ def index_actions(actions: Sequence[str]) -> dict[str, int]:
     for position, action in enumerate(actions):
         if action in positions:
             raise ModelError(
-                f"action {show(action)} is there twice; expected each name once, rename one."
+                f"action {show(action)} appears twice; expected each name once, rename one."
             )
         positions[action] = position
     return positions

@@ -160,9 +160,9 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         header = arrays["about"].tobytes()
         read = json.loads(header)
         if not isinstance(read, dict):
-            raise ValueError("its description is no object")
+            raise ValueError("its description is not an object")
     except (ValueError, KeyError, RecursionError) as error:
-        raise ModelError(f"{where} is no plan: {clip(str(error))}; {EXPECTED}.") from None
+        raise ModelError(f"{where} is not a plan: {clip(str(error))}; {EXPECTED}.") from None
     if read.get("format") != FORMAT or read.get("version") != VERSION:
         raise ModelError(
             f"{where}: expected {FORMAT} version {VERSION}, found {show(read.get('format'))} "

@@ -47,7 +47,7 @@ def hash_actions(packing: Packing, by_step: bool, keys: Integers, chosen: NDArra
 
 
 def check_hashed(hashed: Hashed, sizes: Sequence[int], n_actions: int) -> None:
-    """Refuse, with a ValueError, arrays that would lead compiled code out of bounds or for ever."""
+    """Refuse, with a ValueError, arrays with which compiled code would go astray or never end."""
     _check_kinds(hashed)
     n_keys, n_slots = len(hashed.keys), len(hashed.slots)
     if n_slots < 2 or n_slots & (n_slots - 1) or not (hashed.slots < 0).any():

@@ -111,7 +111,7 @@ def resolve(model: Described, policy: Policy) -> Followed:
     chooses = policy.action if isinstance(policy, ActsByState) else policy
     if isinstance(policy, type) or not callable(chooses):
         what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
-        raise PolicyError(f"{what} is no policy; expected {EXPECTED}.")
+        raise PolicyError(f"{what} is not a policy; expected {EXPECTED}.")
 
     positions = {action: position for position, action in enumerate(model.actions)}
 

@@ -96,7 +96,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cases(Generic[Item]):
-    """What holds under each action: the usual item, but for a few exceptions."""
+    """What holds under each action: the usual item, with a few exceptions."""
 
     usual: Item
     exceptions: Mapping[int, Item]
@@ -397,7 +397,7 @@ def read_claim(content: bytes) -> Claim:
             numbers, count = read_array(packed, "functions", "<f8")
             weights, shape = read_array(packed, "bound_weights", "<f8")
     except DAMAGED as error:
-        raise BadInputError(f"plan: damaged, or no plan: {short(error)}") from None
+        raise BadInputError(f"plan: damaged, or not a plan: {short(error)}") from None
     data = read_json(bytes(header), "plan")
     expect(isinstance(data, dict), "plan: expected an object")
     expect_format(data, PLAN)

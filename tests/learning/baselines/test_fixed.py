@@ -79,7 +79,7 @@ def test_what_cannot_be_followed_is_refused(ring):
     structure = structure_of(ring)
     for policy, message in (
         ("sleep", "unknown policy 'sleep'"),
-        (3, "3 is no policy"),
+        (3, "3 is not a policy"),
         (lambda state, step: "sleep", "0, 0.* at step 1: unknown action 'sleep'"),
         (lambda state, step: 9, "0, 0.* at step 1: unknown action 9"),
     ):

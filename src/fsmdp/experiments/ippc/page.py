@@ -140,7 +140,7 @@ def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
 
 
 def short(value: float) -> str:
-    """A number to five digits; what is 0 but for rounding is 0."""
+    """A number to five digits; what is 0 up to rounding is 0."""
     return "0" if abs(value) < NOTHING else f"{value:.5g}"
 
 

@@ -96,7 +96,7 @@ def read_result(folder: Path, problem: Problem) -> Result | None:
         if not isinstance(read["settings"], dict):
             raise ValueError("no settings")
     except (ValueError, KeyError, AttributeError) as error:
-        raise ModelError(f"{show(str(path))} is no result ({error}); {remedy}.") from None
+        raise ModelError(f"{show(str(path))} is not a result ({error}); {remedy}.") from None
     return dict(read)
 
 

@@ -103,7 +103,7 @@ class Evaluator:
         """The values of an expression in which nothing is drawn."""
         found = self.evaluate(expression)
         if isinstance(found, Law):
-            raise UnsupportedError("a random value stands where a certain one is expected.")
+            raise UnsupportedError("a random value stands where a fixed one is expected.")
         return found
 
     def size(self, scope: Sequence[str]) -> int:

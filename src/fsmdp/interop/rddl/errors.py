@@ -19,7 +19,7 @@ class TooLargeError(SizeError):
 
 
 class RDDLWarning(UserWarning):
-    """Something in an RDDL problem that is left out of the model, or mended."""
+    """Something in an RDDL problem that is left out of the model, or corrected."""
 
 
 @contextmanager

@@ -274,7 +274,7 @@ class Grounder:
             self._intermediate[label] = formula
         found = self._intermediate[label]
         if found is None:
-            raise UnsupportedError(f"{label} is defined by way of itself; break the circle.")
+            raise UnsupportedError(f"{label} is defined in terms of itself; break the cycle.")
         return found
 
     def _object_name(self, label: Any) -> str:

@@ -266,7 +266,9 @@ class Kinds:
     def _object(self, name: str) -> str:
         found = self.model.object_to_type.get(name.removeprefix("@"))
         if found is None:
-            raise InvalidError(f"{name} is no object of any type; declare it, or correct its name.")
+            raise InvalidError(
+                f"{name} is not an object of any type; declare it, or correct its name."
+            )
         return str(found)
 
 

@@ -121,7 +121,7 @@ def _parser() -> Any:
 
         def t_error(self, token: Any) -> None:
             raise InvalidError(
-                f"{self.source.place(token.lexpos)}: {show(token.value[0])} is no character of "
+                f"{self.source.place(token.lexpos)}: {show(token.value[0])} is not a character of "
                 "RDDL; remove it, or put it into a comment."
             )
 

@@ -213,7 +213,7 @@ def _in_drawing_order(
     except CycleError as error:
         circle = ", ".join(error.args[1])
         raise UnsupportedError(
-            f"next values depend on one another in a circle ({circle})."
+            f"next values depend on one another in a cycle ({circle})."
         ) from None
     return {label: formulas[label] for label in order}
 

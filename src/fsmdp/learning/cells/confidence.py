@@ -33,7 +33,7 @@ Means = Callable[[Cells, Statistics, int, float, float], Ends]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfidenceSet:
-    """A way to make intervals of counts: the truth lies in all of them, ever, but for `delta`.
+    """Intervals from counts: with probability 1 - `delta` all of them hold the truth, always.
 
     `by_visits` says over what the union runs for rewards: the visits of a cell, or episodes.
     A set without a proof is `heuristic`, and so is every learner that uses it.
@@ -142,7 +142,7 @@ def bernstein(
     delta: float,
     scale: float = 1.0,
 ) -> Ends:
-    """Empirical Bernstein sets on the mean of h_j, met with `hoeffding`; delta is shared equally.
+    """Empirical Bernstein sets on the mean of h_j, intersected with `hoeffding`; delta is halved.
 
     radius = sqrt(2 v log(4 / delta') / n) + 7 range log(4 / delta') / (3 (n - 1)),  n >= 2,
     delta' = 6 (delta / 2) / (pi^2 n^2 N), v the sample variance.

@@ -33,8 +33,8 @@ def known_reward_means(
     for reward in rewards:
         if reward.name not in names:
             raise ModelError(
-                f"known_rewards: {show(reward.name)} is no term of the structure; expected names "
-                f"among {show_names(names)}."
+                f"known_rewards: {show(reward.name)} is not a term of the structure; expected "
+                f"one of {show_names(names)}."
             )
     resolved = resolve_rewards(rewards, structure.variables, index_actions(structure.actions))
     by_name = {reward.name: means for reward, means in zip(rewards, resolved, strict=True)}

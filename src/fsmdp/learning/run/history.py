@@ -87,10 +87,10 @@ class History:
     def observable_regret_bound(self, delta: float = 0.05) -> Floats:
         """An upper bound on the regret after each episode that needs no knowledge of V*.
 
-        sum_k (V_1(s_1) - return) + allowance. It holds for all episodes at once, but for a chance
-        of `delta`, as long as V_1 >= V*_1 in every episode: for UCRL-Factored that is whenever the
-        truth lies in the confidence sets. NaN for learners that are not optimistic, such as
-        posterior sampling.
+        sum_k (V_1(s_1) - return) + allowance. With probability at least 1 - `delta` it holds
+        for all episodes at once, as long as V_1 >= V*_1 in every episode: for UCRL-Factored that is
+        whenever the truth lies in the confidence sets. NaN for learners that are not optimistic,
+        such as posterior sampling.
         """
         allowance = self.martingale_allowance(delta)
         if not self.optimistic:

@@ -99,5 +99,5 @@ def read_number(value: Any, what: str) -> float:
     if is_number(scalar) and np.isfinite(scalar):
         return float(scalar)
     raise ModelError(
-        f"the environment's {what} is {show(value)}, expected a finite number; mend it or wrap it."
+        f"the environment's {what} is {show(value)}, expected a finite number; fix it or wrap it."
     )

@@ -253,7 +253,7 @@ CLAIM = Claim(
     title="Proposition 1: linear values without linear action values",
     statement="There is a family of MDPs with N states whose V* is linear in any basis, while Q* "
     "of a member drawn at random is outside the span of any φ < N functions of state and action "
-    "given beforehand, but for a chance of 2^(φ − N). Methods for linear Q-functions are then "
+    "given beforehand, except with probability 2^(φ − N). Methods for linear Q-functions are then "
     "without their guarantee.",
     what_was_run="Members of the family are drawn, and Q* of each is fitted by least squares in "
     "random bases and in bases that tie states together. Then learners run on members: ours with "

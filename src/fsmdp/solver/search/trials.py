@@ -27,7 +27,7 @@ CLOSED = 5
 """Beside the ways in which an expansion ends: the bounds at the start have met."""
 
 HOPEFUL, CAUTIOUS, STRAYING, GUIDED = range(4)
-"""Whom a trial follows: the upper bounds, the lower ones, those but for one step, or the guide."""
+"""What a trial follows: the upper bounds, the lower ones, those but at one step, or the guide."""
 
 GIVE_UP = 10.0
 GIVE_UP_LATER = 100.0
@@ -136,7 +136,7 @@ def run_trials(
     Trials take turns. One follows the action of the largest upper bound: it lowers that bound, or
     finds that it is true. One follows that of the largest lower bound and completes the policy in
     hand; where nothing better than the floor is known yet it follows the upper bound. One does the
-    same but for one step at which it tries something else. With four turns, one follows the guide.
+    same except at one step, where it tries something else. With four turns, one follows the guide.
     Outcomes are drawn by how much of the gap they are to blame for. `tally` counts trials, entries
     that backups went through, steps of the last trial that completed the policy in hand, how long
     each kind has been without success, and what expansions have cost.

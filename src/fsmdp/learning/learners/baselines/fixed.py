@@ -27,7 +27,7 @@ TABLE_LIMIT = 2**22
 
 
 class _Follower(CountingLearner):
-    """Follows one policy for ever. Nothing is claimed about values, so those logged are NaN."""
+    """Follows one policy throughout. Nothing is claimed about values, so those logged are NaN."""
 
     name = "Follower"
 
