@@ -1,6 +1,7 @@
 """Registries: one list of each kind, to which a package of one's own can add."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -113,6 +114,21 @@ def test_a_name_is_replaced_only_when_asked():
     things.register("one", 1)
     things.register("one", 2, replace=True)
     assert dict(things) == {"one": 2}
+
+
+def test_entries_that_stand_elsewhere_are_imported_when_they_are_asked_for():
+    things = Registry("thing", places={"pi": "math:pi", "gone": "no_such_module:thing"})
+    things.register("mine", 1)
+    assert list(things) == ["pi", "gone", "mine"]
+    assert len(things) == 3
+    assert "gone" in things
+    assert things["pi"] == things.find("pi") == math.pi
+    with pytest.raises(ModuleNotFoundError):
+        things["gone"]
+    with pytest.raises(ModelError, match="'gone' is registered already"):
+        things.register("gone", 3)
+    things.register("gone", 3, replace=True)
+    assert dict(things) == {"pi": math.pi, "gone": 3, "mine": 1}
 
 
 @pytest.mark.parametrize(
