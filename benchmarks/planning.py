@@ -138,8 +138,8 @@ def cuts():
     means = state_means("initial", network.basis, model)
 
     def by_cuts():
-        stages, start = solve_stages_by_cuts(network, intervals, uniform, first_means=means)
-        return solve_joint_by_cuts(network, intervals, means, start, stages.weights)
+        _, near, start = solve_stages_by_cuts(network, intervals, uniform, first_means=means)
+        return solve_joint_by_cuts(network, intervals, means, start, near)
 
     fast, found = seconds_of(by_cuts, 3)
     interior, rows = seconds_of(lambda: solve_joint(network, intervals, means), 1)
