@@ -22,7 +22,7 @@ INTRODUCTION = """# Scoreboard
 The problems of the planning competitions of 2011 and 2014 (IPPC), planned by `fsmdp.plan` and set
 against what other planners published. Episodes have 40 steps. *Off line*: the plan's own policy,
 which decides in microseconds. *On line*: rollouts over it, with at most {milliseconds:g} ms a
-decision. The others plan at every step, for as long as it says.
+decision. The others plan at every step, for the time that is given with each.
 
 The score of a mean is (mean − base) / (best − base), cut to [0, 1]: base is the better of doing
 nothing and acting at random, best is the best mean that anyone published. Published means are of
