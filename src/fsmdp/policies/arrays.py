@@ -134,6 +134,27 @@ def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
     )
 
 
+@compiled()
+def is_plain(policy: CompiledPolicy) -> bool:
+    """Whether its kind alone decides: no view of the state, no actions by hash."""
+    return len(policy.seeing.usual) == 0 and len(policy.hashed.keys) == 0
+
+
+@compiled(inline="always")
+def choose_by_chance(n_actions: int, rng: np.random.Generator) -> int:
+    """Every action with the same probability."""
+    return min(int(rng.random() * n_actions), n_actions - 1)
+
+
+@compiled(inline="always")
+def choose_by_table(strides: Integers, table: Integers, values: Integers, step: int) -> int:
+    """What the table says; its last row holds for all later steps."""
+    column = 0
+    for variable in range(len(strides)):
+        column += values[variable] * strides[variable]
+    return table[min(step, len(table) - 1), column]  # type: ignore[no-any-return]
+
+
 @compiled(inline="always")
 def choose(
     policy: CompiledPolicy,
@@ -159,11 +180,8 @@ def choose(
         row = min(step, len(policy.entries) - 1)
         return greedy_action(policy.lookup, policy.entries[row], seen, n_actions)
     if policy.kind == BY_CHANCE:
-        return min(int(rng.random() * n_actions), n_actions - 1)
-    column = 0
-    for variable in range(len(policy.strides)):
-        column += seen[variable] * policy.strides[variable]
-    return policy.table[min(step, len(policy.table) - 1), column]  # type: ignore[no-any-return]
+        return choose_by_chance(n_actions, rng)
+    return choose_by_table(policy.strides, policy.table, seen, step)
 
 
 @compiled()

@@ -9,8 +9,22 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.policies.arrays import CompiledPolicy, choose, room_for
+from fsmdp.policies.arrays import (
+    BY_CHANCE,
+    BY_TABLE,
+    FOLDED,
+    CompiledPolicy,
+    choose,
+    choose_by_chance,
+    choose_by_table,
+    is_plain,
+    room_for,
+)
+from fsmdp.policies.folded import folded_action
 from fsmdp.simulation.compiled import CompiledModel, Floats
+
+OTHERWISE = -1
+"""Policies of which more than the kind must be looked at."""
 
 
 class Record(NamedTuple):
@@ -84,6 +98,9 @@ def simulate(
     kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
     n_variables, n_actions = model.n_variables, model.n_actions
     room = room_for(policy, n_actions)
+    # The usual kinds stand here by themselves: to hand over the whole policy costs as much again.
+    kind = policy.kind if is_plain(policy) else OTHERWISE
+    folded, entries, strides, table = policy.folded, policy.entries, policy.strides, policy.table
     recording = len(record.actions) > 0
     for episode in range(len(returns)):
         if restart:
@@ -95,7 +112,15 @@ def simulate(
         total = 0.0
         for step in range(steps):
             now = first_step + step
-            action = choose(policy, room, values, now, n_actions, rng)
+            if kind == FOLDED:
+                row = min(now, len(entries) - 1)
+                action = folded_action(folded, entries[row], values, room.totals)
+            elif kind == BY_CHANCE:
+                action = choose_by_chance(n_actions, rng)
+            elif kind == BY_TABLE:
+                action = choose_by_table(strides, table, values, now)
+            else:
+                action = choose(policy, room, values, now, n_actions, rng)
             select(model.rewards, action, reward_tables)
             for term in range(len(reward_tables)):
                 at = locate(model.rewards, reward_tables[term], values)
