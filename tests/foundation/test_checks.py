@@ -202,7 +202,10 @@ MISTAKES = {
     ),
     # solving
     "state of no kind": (lambda: model().check_state(None), "state: expected 1 values, .* None"),
-    "state by name": (lambda: model().check_state({"x": 1}), "state: expected 1 values, one per"),
+    "state by another name": (
+        lambda: model().check_state({"z": 1}),
+        "state: .* variable .z.; expected",
+    ),
     "no model to solve": (lambda: solve_exactly(3), "solve_exactly: expected a FactoredMDP, found"),
     "no model to follow": (lambda: evaluate_exactly(None, "x"), "expected a FactoredMDP, found"),
     "limit of text": (lambda: solve_exactly(model(), limit="9"), "limit: expected a whole number"),
