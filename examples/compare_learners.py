@@ -1,0 +1,38 @@
+"""Learners against baselines on a ring of machines, with a figure.
+
+Run: python examples/compare_learners.py [FOLDER]
+"""
+
+import sys
+
+import matplotlib
+
+import fsmdp
+
+matplotlib.use("Agg")  # no screen is needed
+
+
+def main(folder: str = "runs/example") -> None:
+    """Two learners that know the structure, one that does not, and chance."""
+    results = fsmdp.compare(
+        "sysadmin:ring:4",
+        [
+            {"learner": "ucrl", "known_rewards": True, "label": "optimism"},
+            {"learner": "psrl", "known_rewards": True, "label": "posterior sampling"},
+            {"learner": "tabular-psrl", "label": "without structure"},
+            {"learner": "random", "label": "chance"},
+        ],
+        seeds=2,
+        episodes=100,
+        basis="pairs",
+        output=folder,
+    )
+    for run in results.runs:
+        print(f"{run.label}, seed {run.seed}: regret {run.episodes['regret'][-1]:.1f}")
+    axes = fsmdp.plot.compare(folder, what="regret")
+    axes.figure.savefig(f"{folder}/regret.png")
+    print(f"{folder}/regret.png")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
