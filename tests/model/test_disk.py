@@ -1,11 +1,14 @@
 """What a process leaves that is killed while it writes, the next to write the file removes."""
 
+import os
+import stat
 import subprocess
 import sys
 
 import pytest
 
-from fsmdp.foundation.disk import remove_leftovers, write_file
+from fsmdp.errors import ModelError
+from fsmdp.foundation.disk import check_path, remove_leftovers, write_file
 
 WRITE_AND_HANG = """
 import os, sys
@@ -70,3 +73,23 @@ def test_files_of_others_are_never_removed(tmp_path):
     remove_leftovers(tmp_path / "run.npz")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {*NOT_OURS, ".run.npz.56-78.part"}
+
+
+def test_what_is_no_regular_file_stays_as_it_is(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for attempt in (lambda: write_file(pipe, b"x"), lambda: check_path(pipe)):
+        with pytest.raises(ModelError, match="a pipe or a device"):
+            attempt()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(ModelError, match="folder"):
+        write_file(tmp_path, b"x")
+
+
+def test_a_link_goes_on_leading_where_it_leads(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real")
+    write_file(link, b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"

@@ -30,7 +30,7 @@ def test_an_exact_value_below_the_bound_is_not_called_optimal():
     gap = RelativeGap(10.0, 9.0, lower_limit=9.0, exact=True)
     assert gap.statement() == "the policy earns 9 exactly: within 10 % of the best"
     nothing = RelativeGap(1.0, -9.0, lower_limit=-9.0, exact=True)
-    assert nothing.statement() == "the policy earns -9 exactly"
+    assert nothing.statement() == "the policy earns -9 exactly, no policy more than 1"
 
 
 def test_a_policy_that_nobody_judged_has_no_gap():

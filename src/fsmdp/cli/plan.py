@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ EPISODES_WHEN_INTERRUPTED = 100
 SECONDS = 60.0
 
 GROWN = "grown"
+
+NARROWEST = 40
+"""Columns that a table needs; narrower terminals wrap it."""
 
 
 @app.command(
@@ -85,6 +89,8 @@ def plan_command(
     began = time.perf_counter()
     model = read_model(model_text)
     check_output(output)
+    # Whoever ends us politely gets what is in hand, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     functions = None if basis == GROWN else read_basis(model, basis)
     options: dict[str, Any] = {"time_limit": time_limit}
     silent = quiet or as_json
@@ -292,4 +298,5 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         table.add_row(name, escape(text))
     if output is not None:
         table.add_row("plan", escape(output))
-    Console(emoji=False).print(table)
+    console = Console(emoji=False)
+    console.print(table, width=max(NARROWEST, console.width))

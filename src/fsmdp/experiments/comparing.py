@@ -53,7 +53,12 @@ def compare(
     `fsmdp report` draw them.
     """
     folder = Path(default_folder(name) if output is None else output)
-    listed = [learners] if isinstance(learners, str | Mapping) else list(learners)
+    listed = [learners] if isinstance(learners, str | Mapping) else learners
+    if not isinstance(listed, Sequence) or not listed:
+        raise ModelError(
+            f"learners: expected names such as 'ucrl', or dictionaries with options, found "
+            f"{show(learners)}."
+        )
     specification = specify(
         {
             "name": name,
@@ -74,8 +79,10 @@ def _texts(models: Models, folder: Path) -> Iterator[str]:
         named = [(str(label), one) for label, one in models.items()]
     elif isinstance(models, str | FactoredMDP):
         named = [(None, models)]
-    else:
+    elif isinstance(models, Sequence):
         named = [(None, one) for one in models]
+    else:
+        named = [(None, models)]
     for position, (label, one) in enumerate(named):
         if isinstance(one, str):
             yield one

@@ -28,11 +28,14 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
 
     It is written aside, forced to the disk and then put in its place, so a process that is killed
     at any moment leaves the old file or the new one, and at worst what it wrote aside, which the
-    next process that writes the same file removes.
+    next process that writes the same file removes. What is no regular file stays as it is.
     """
     target = _as_path(path, "write")
     part = None
     try:
+        target = target.resolve()  # a link goes on leading where it leads
+        if target.exists() and not target.is_file():
+            raise ValueError("it is a folder, a pipe or a device; give the path of a regular file")
         _remove_leftovers_once(target.absolute())
         part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}{PART}")
         with part.open("wb") as file:
@@ -93,6 +96,8 @@ def check_path(path: object) -> Path:
         raise ModelError(f"cannot write {shown}: {_reason(error)}; give another path.") from None
     if is_folder:
         raise ModelError(f"cannot write {shown}: it is a folder; give the path of a file in it.")
+    if target.exists() and not target.is_file():
+        raise ModelError(f"cannot write {shown}: it is a pipe or a device; give another path.")
     if not has_folder:
         raise ModelError(f"cannot write {shown}: its folder is not there; make it first.")
     if not os.access(folder, os.W_OK):

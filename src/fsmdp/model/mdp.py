@@ -34,6 +34,7 @@ from fsmdp.model.structure import (
     check_horizon,
     index_actions,
     show_end,
+    sum_of_discounts,
 )
 from fsmdp.model.tables import Floats, Table, read_only, read_only_array
 from fsmdp.model.variables import (
@@ -50,6 +51,10 @@ from fsmdp.model.variables import (
 
 Start = int | Floats
 """How a variable starts: at a value, or drawn from a distribution."""
+
+
+LARGEST_RETURN = 1e307
+"""In size, so that sums over steps, and differences of them, stay finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,6 +113,11 @@ class FactoredMDP:
         )
         store("reward_means", resolve_rewards(self.rewards, self.variables, self._action_positions))
         store("initial", _resolve_initial(initial, self.variables))
+        if not self.largest_size_of_return <= LARGEST_RETURN:
+            raise ModelError(
+                f"rewards could add up to {self.largest_size_of_return:.3g} in an episode, "
+                f"expected at most {LARGEST_RETURN:g} in size; measure them in a larger unit."
+            )
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Copies are built, and so checked, like any other model.
@@ -189,6 +199,14 @@ class FactoredMDP:
             f"unknown action {show(action)}; expected one of {show_names(self.actions)}, or a "
             f"position from 0 to {len(self.actions) - 1}."
         )
+
+    @property
+    def largest_size_of_return(self) -> float:
+        """No episode returns more than this in size: the largest rewards, at every step."""
+        largest = sum(
+            max(float(np.abs(table.values).max()) for table in means) for means in self.reward_means
+        )
+        return largest * sum_of_discounts(self.horizon, self.discount)
 
     def check_state(self, state: State) -> tuple[int, ...]:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""

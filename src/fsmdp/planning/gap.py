@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-ROUNDING = 1e-9
+ROUNDING, ROUNDING_OF_SUMS = 1e-9, 1e-13
+"""Differences that say nothing: relative to bound and mean, and to the largest return there can be.
+
+Both are of rewards' unit, so that the unit does not matter.
+"""
 
 SOLVED = 1e-6
 """A policy whose exact value is as close to the bound, relative to it, is called optimal."""
@@ -22,7 +26,16 @@ class RelativeGap(float):
     mean with probability at least `level`; it is None where nothing can be promised.
     """
 
-    __slots__ = ("exact", "level", "lower_limit", "mean", "proof", "standard_error", "upper_bound")
+    __slots__ = (
+        "exact",
+        "level",
+        "lower_limit",
+        "mean",
+        "proof",
+        "scale",
+        "standard_error",
+        "upper_bound",
+    )
     upper_bound: float
     mean: float
     standard_error: float
@@ -30,6 +43,7 @@ class RelativeGap(float):
     level: float
     exact: bool
     proof: str
+    scale: float
 
     def __new__(
         cls,
@@ -40,10 +54,11 @@ class RelativeGap(float):
         level: float = 1.0,
         exact: bool = False,
         proof: str = "elimination",
+        scale: float = 0.0,
     ) -> RelativeGap:
         """Of a bound and what is known of the policy."""
-        self = super().__new__(cls, relative_gap(upper_bound, mean))
-        given = upper_bound, mean, standard_error, lower_limit, level, exact, proof
+        self = super().__new__(cls, relative_gap(upper_bound, mean, scale))
+        given = upper_bound, mean, standard_error, lower_limit, level, exact, proof, scale
         for name, value in zip(cls.__annotations__, given, strict=True):
             setattr(self, name, value)
         return self
@@ -74,11 +89,14 @@ class RelativeGap(float):
             return f"the policy is optimal up to {loss}, by {self.proof}"
         if self.lower_limit is None:
             return "nothing is promised of the policy's mean"
+        if not math.isfinite(self.upper_bound - self.mean):
+            return "nothing is established: the bound or the policy's mean is not finite"
         sure = "exactly" if self.exact else f"with probability at least {100 * self.level:.4g} %"
         limit = self.relative_limit
-        if limit is None or limit > WORTH_SAYING:
-            least = "" if self.exact else "at least "
-            return f"the policy earns {least}{self.lower_limit:.6g} {sure}"
+        if limit is None or limit >= 1:
+            earns = f"{'' if self.exact else 'at least '}{self.lower_limit:.6g}"
+            most = f"no policy more than {self.upper_bound:.6g}"
+            return f"the policy earns {earns} {sure}, {most}"
         if self.exact:
             return (
                 f"the policy earns {self.mean:.6g} {sure}: within {100 * limit:.3g} % of the best"
@@ -86,9 +104,12 @@ class RelativeGap(float):
         return f"{sure} the policy is within {100 * limit:.3g} % of the best"
 
 
-def relative_gap(upper_bound: float, mean: float) -> float:
-    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
+def relative_gap(upper_bound: float, mean: float, scale: float = 0.0) -> float:
+    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0.
+
+    `scale` is the size of the largest return that there can be, where that is known.
+    """
     gap = max(0.0, upper_bound - mean)
-    if gap <= ROUNDING * max(1.0, abs(mean)):
+    if gap <= max(ROUNDING * max(abs(upper_bound), abs(mean)), ROUNDING_OF_SUMS * scale):
         return 0.0
     return gap / abs(upper_bound) if upper_bound else math.inf

@@ -35,6 +35,8 @@ class Incumbent:
     lower_limit: float | None
     level: float
     exact: bool = False
+    scale: float = 0.0
+    """Size of the largest return that there can be, which rounding is relative to."""
 
     def __str__(self) -> str:
         if self.exact:

@@ -56,6 +56,17 @@ class OneOf:
             raise ModelError(f"{name}: expected {listed}, found {show(value)}.")
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """True or false."""
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse anything else."""
+        if not isinstance(value, bool):
+            raise ModelError(f"{name}: expected True or False, found {show(value)}.")
+
+
+OnOff = Annotated[bool, Switch()]
 Seconds = Annotated[float | None, Number(least=0, optional=True)]
 Tolerance = Annotated[float, Number(above=0)]
 Size = Annotated[float | None, Number(above=0, optional=True)]

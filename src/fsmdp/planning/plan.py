@@ -112,6 +112,7 @@ class Plan:
             known.level,
             known.exact,
             self.bound.proof,
+            known.scale,
         )
 
     def statement(self) -> str:

@@ -10,6 +10,7 @@ from warnings import warn
 
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError, TrivialBoundWarning
+from fsmdp.foundation.checks import show
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
@@ -87,6 +88,8 @@ class Planner:
             raise ModelError(
                 "tell: only the solver keeps a log; leave it out, or use method='auto'."
             )
+        if tell is not None and not callable(tell):
+            raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
         options = {
             "limit": limit,
             "elimination_order": elimination_order,

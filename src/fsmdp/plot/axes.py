@@ -15,7 +15,11 @@ from fsmdp.foundation.checks import show
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OnAxes = "Axes | Sequence[Axes] | None"
+
+def checked(given: object, kind: type) -> None:
+    """Refuse what cannot be drawn."""
+    if not isinstance(given, kind):
+        raise ModelError(f"plot: expected a {kind.__name__}, found {show(given)}.")
 
 
 @contextmanager

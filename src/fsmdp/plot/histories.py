@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fsmdp.learning.run.history import History
-from fsmdp.plot.axes import axes_for, handed_back
+from fsmdp.plot.axes import axes_for, checked, handed_back
 from fsmdp.plot.episodes import PANELS, check_panels, curves_of, draw_panel
 
 
@@ -23,6 +23,7 @@ def history(
     given, else the observable bound on it. `what` picks one of "returns" and "regret"; `ax` is as
     many axes as are drawn, by default new ones.
     """
+    checked(one, History)
     wanted = check_panels(what)
     curves = [curves_of(one.learner, [one])]
     with axes_for(ax, len(wanted)) as axes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsmdp.elimination.order import best_order
 from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
@@ -11,12 +11,10 @@ from fsmdp.experiments.report.print_figures import INK, MUTED, draw_names, node_
 from fsmdp.experiments.report.style import COLORS
 from fsmdp.foundation.checks import plural
 from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.plot.axes import axes_for
-
-if TYPE_CHECKING:
-    from fsmdp.model.mdp import FactoredMDP
+from fsmdp.plot.axes import axes_for, checked
 
 Edge = tuple[int, int]
 
@@ -68,6 +66,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
     it so. Squares are variables that actions change, thick rims are rewarded; colours and numbers
     give the order in which variables are eliminated.
     """
+    checked(one, FactoredMDP)
     found = dependencies(one)
     names = [variable.name for variable in one.variables]
     joined = sorted({(min(e), max(e)) for e in (*found.always, *found.sometimes) if e[0] != e[1]})

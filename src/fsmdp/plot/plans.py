@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fsmdp.errors import PlanningError
 from fsmdp.experiments.report.print_figures import INK, MUTED
 from fsmdp.experiments.report.style import BAND_OPACITY, COLORS
-from fsmdp.plot.axes import axes_for
-
-if TYPE_CHECKING:
-    from fsmdp.planning.plan import Plan
+from fsmdp.planning.plan import Plan
+from fsmdp.plot.axes import axes_for, checked
 
 ERRORS = 2.0
 """Standard errors that the band around the incumbent shows."""
@@ -24,6 +22,7 @@ def plan(one: Plan, ax: Any = None) -> Any:
     The band around the policy is two standard errors of the episodes that chose it; the point at
     the end is its mean in fresh ones. What lies between both lines is the gap.
     """
+    checked(one, Plan)
     if not one.log:
         raise PlanningError(
             f"plot: a plan of method {one.method!r} has no log; only the solver's plans "

@@ -11,7 +11,7 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import Followed, Policy, resolve
-from fsmdp.policies.views import Seeing
+from fsmdp.policies.views import Seeing, see
 
 if TYPE_CHECKING:
     from fsmdp.model.joined import Joined
@@ -25,9 +25,11 @@ class JoinedPolicy:
     joined: Joined = field(repr=False)
     joined_policy: Policy
     _followed: Followed = field(init=False, repr=False)
+    _seeing: Seeing = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_followed", resolve(self.joined.model, self.joined_policy))
+        object.__setattr__(self, "_seeing", seeing_of(self.joined))
 
     @property
     def model(self) -> FactoredMDP:
@@ -50,15 +52,21 @@ class JoinedPolicy:
         return self.model.horizon
 
     def action(self, state: State, step: int = 1) -> str:
-        """The action that the joined model's policy takes in the joined state."""
+        """The action that the joined model's policy takes in the joined state.
+
+        In a state that cannot be reached, with several members of a group off 0, the last counts.
+        """
         act = self._followed.act
         assert act is not None  # chance alone has no function, and it is the same in both models
-        return self.actions[act(self.joined.to(check_state(state, self.variables)), step)]
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        seen = np.zeros(len(self._seeing.usual), dtype=np.int64)
+        see(self._seeing, values, seen)
+        return self.actions[act(tuple(seen.tolist()), step)]
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""
         arrays = self._followed.arrays
-        return None if arrays is None else arrays._replace(seeing=seeing_of(self.joined))
+        return None if arrays is None else arrays._replace(seeing=self._seeing)
 
 
 def seeing_of(joined: Joined) -> Seeing:

@@ -9,7 +9,7 @@ from warnings import warn
 import numpy as np
 
 from fsmdp.errors import ModelError, PoorPolicyWarning
-from fsmdp.foundation.checks import as_number
+from fsmdp.foundation.checks import as_number, show
 from fsmdp.foundation.html import facts_table
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
@@ -116,6 +116,11 @@ def certified_gap(
     """
     if not 0 < as_number(level, "level", "give a probability such as 0.99") < 1:
         raise ModelError(f"level: expected a probability between 0 and 1, found {level!r}.")
+    if not isinstance(plan, Plan):
+        raise ModelError(
+            f"certified_gap: expected a plan, which has a certified bound, found {show(plan)}; use "
+            "fsmdp.plan(model), and policy= for what else is to be followed."
+        )
     followed = plan if policy is None else policy
     runs = rollout(model, followed, episodes, seed, progress=progress)
     others: dict[str, Runs] = {}

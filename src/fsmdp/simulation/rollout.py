@@ -48,9 +48,7 @@ class Runs(Rebuilt):
     @property
     def standard_error(self) -> float:
         """Standard error of the mean; infinite for a single episode, which says nothing of it."""
-        if len(self.returns) < 2:
-            return math.inf
-        return float(self.returns.std(ddof=1) / math.sqrt(len(self.returns)))
+        return standard_error(self.returns)
 
     def _repr_html_(self) -> str:
         return facts_table(
@@ -65,6 +63,14 @@ class Runs(Rebuilt):
     def __repr__(self) -> str:
         episodes = plural(len(self.returns), "episode")
         return f"Runs({self.mean:.6g} ± {self.standard_error:.2g}, {episodes})"
+
+
+def standard_error(returns: Floats) -> float:
+    """Standard error of a mean; infinite for a single episode, which says nothing of it."""
+    if len(returns) < 2:
+        return math.inf
+    unit = float(np.abs(returns).max()) or 1.0  # squares of large returns would overflow
+    return float(unit * (returns / unit).std(ddof=1) / math.sqrt(len(returns)))
 
 
 def rollout(
@@ -144,13 +150,18 @@ def episode_steps(model: FactoredMDP, steps: int | None = None) -> int:
         return as_whole(steps, "steps", 1, model.horizon)
     if model.horizon is not None:
         return model.horizon
-    needed = math.ceil(math.log(ENDLESS_TAIL) / math.log(model.discount))
+    needed = steps_that_count(model.discount)
     if needed > LONGEST_EPISODE:
         raise ModelError(
             f"steps: with discount {model.discount!r} an episode would last {needed} steps until "
             f"what is left counts for nothing, expected at most {LONGEST_EPISODE}; give steps=."
         )
     return needed
+
+
+def steps_that_count(discount: float) -> int:
+    """Steps of an endless episode until what is left counts for nothing."""
+    return math.ceil(math.log(ENDLESS_TAIL) / math.log(discount))
 
 
 def _run_in_python(

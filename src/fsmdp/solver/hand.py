@@ -50,6 +50,7 @@ class Hand:
         self.alone = trivial_problem(model)
         self.bound_plan = plan_of_constant(self.alone)
         self.at_start, self.proof = np.inf, "elimination"
+        self.scale = model.largest_size_of_return
         self.exact: float | None = None
         self.best_of_view: dict[str, tuple[float, Greedy]] = {}
         self.log: list[Line] = []
@@ -66,7 +67,8 @@ class Hand:
         best = self.judge.incumbent
         if best is None:
             return None
-        return relative_gap(self.upper_bound, best.mean if self.exact is None else self.exact)
+        mean = best.mean if self.exact is None else self.exact
+        return relative_gap(self.upper_bound, mean, self.scale)
 
     def seconds(self) -> float:
         """Since the call."""
@@ -164,11 +166,12 @@ class Hand:
     def _judged_again(self, best: Judged) -> Incumbent:
         if self.exact is not None:
             value = self.exact
-            return Incumbent(best.name, value, 0.0, 0, value, 1.0, exact=True)
+            return Incumbent(best.name, value, 0.0, 0, value, 1.0, exact=True, scale=self.scale)
         returns = self.judge.judge_again(FRESH_EPISODES, self.clock)
         runs = Runs(returns, self.judge.arena.steps)
         limit = limit_of_mean(self.model, runs, LEVEL)
-        return Incumbent(best.name, runs.mean, runs.standard_error, len(returns), limit, LEVEL)
+        judged = runs.mean, runs.standard_error, len(returns), limit, LEVEL
+        return Incumbent(best.name, *judged, scale=self.scale)
 
 
 def rounding(model: FactoredMDP) -> float:
@@ -179,8 +182,5 @@ def rounding(model: FactoredMDP) -> float:
     """
     drawn = sum(model.dynamics.drawn_sizes)
     terms = drawn + len(model.reward_means) + min(model.n_states, MOST_SUMMED) + 8
-    largest = sum(
-        max(float(np.abs(table.values).max()) for table in means) for means in model.reward_means
-    )
     steps = sum_of_discounts(model.horizon, model.discount)
-    return float(8 * EPSILON * terms * (steps + 1) * largest * steps)
+    return float(8 * EPSILON * terms * (steps + 1) * model.largest_size_of_return)

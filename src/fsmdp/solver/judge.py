@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from fsmdp.planning.clock import Clock
 from fsmdp.planning.incumbent import Candidate
 from fsmdp.planning.plan import PlannedPolicy
 from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.simulation.rollout import standard_error
 from fsmdp.solver.arena import Arena
 
 SCREENING = 200
@@ -50,13 +50,6 @@ class Judged:
     def standard_error(self) -> float:
         """Standard error of the mean."""
         return standard_error(self.returns)
-
-
-def standard_error(returns: Floats) -> float:
-    """Standard error of a mean; infinite for a single episode, which says nothing of it."""
-    if len(returns) < 2:
-        return math.inf
-    return float(returns.std(ddof=1) / math.sqrt(len(returns)))
 
 
 class Judge:
