@@ -73,7 +73,7 @@ def test_a_network_too_wide_is_refused_before_anything_is_made(method):
     assert str(refusal.value) == (
         "eliminating 200 variables needs a table of 2^200 entries (2^143 EiB) at 'cell-0' "
         "(induced width 199, limit 2^26); use a smaller basis, pass elimination_order=..., "
-        "or allow larger tables with limit=...."
+        "allow larger tables with limit=..., or bound maxima from above with mini_bucket=...."
     )
 
 

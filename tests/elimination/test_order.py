@@ -102,7 +102,7 @@ def test_a_table_above_the_limit_is_refused_with_advice():
     assert str(refusal.value) == (
         "eliminating 31 variables needs a table of 2^31 entries (16 GiB) at variable 0 "
         "(induced width 30, limit 2^26); use a smaller basis, pass elimination_order=..., "
-        "or allow larger tables with limit=...."
+        "allow larger tables with limit=..., or bound maxima from above with mini_bucket=...."
     )
     with pytest.raises(WidthError, match="at 'cell-0'"):
         check_width(order, names=[f"cell-{i}" for i in range(64)])

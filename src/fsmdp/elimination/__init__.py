@@ -3,6 +3,7 @@
 from fsmdp.elimination.choose import Elimination, build
 from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.max_sum import Maximum, MaxSum
+from fsmdp.elimination.mini_buckets import build_within
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import (
     Order,
@@ -28,6 +29,7 @@ __all__ = [
     "Schedule",
     "best_order",
     "build",
+    "build_within",
     "check_width",
     "given_order",
     "lp_rows",

@@ -27,6 +27,7 @@ from fsmdp.elimination.schedule import Schedule
 from fsmdp.elimination.separate import class_order, separate_schedule
 from fsmdp.elimination.shared import shared_schedule
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import plural
 from fsmdp.model.variables import Scope
 
 SAMPLED_CLASSES = 8
@@ -59,6 +60,11 @@ class Elimination:
         return self.schedule.largest_table
 
     @property
+    def is_exact(self) -> bool:
+        """Whether maxima are maxima, and not bounds on them from above."""
+        return self.schedule.is_exact
+
+    @property
     def n_rows(self) -> int:
         """Number of LP rows, known without building them."""
         return self.schedule.n_rows
@@ -73,7 +79,10 @@ class Elimination:
         return MaxSum(self.schedule)
 
     def maximise(self, entries: ArrayLike, check: Callable[[], None] | None = None) -> Maximum:
-        """max_x F_a(x) for every action, and maximisers on request; `check` may raise to end it."""
+        """max_x F_a(x) for every action, and maximisers on request; `check` may raise to end it.
+
+        With mini-buckets: numbers that are no less.
+        """
         return self._max_sum.maximise(entries, check)
 
     @cached_property
@@ -109,30 +118,33 @@ def build(
     method: str = "auto",
     tries: int = 4,
     seed: int = 0,
+    mini_bucket: int | None = None,
 ) -> Elimination:
     """Steps with the fewest table entries in all, refused when a table exceeds the limit.
 
     Three ways are compared by their exact sizes: messages shared on a tree of all scopes, on a
     tree of the default scopes only (narrower where exceptions have parents of their own), and a
     network for each class of actions; `method` "shared" or "separate" rules out the others.
-    Nothing of the size of a table is made before the choice.
+    Nothing of the size of a table is made before the choice. With a `mini_bucket`, of so many
+    entries at most, buckets are split and nothing is too wide: what is found then is a bound on
+    the maximum from above.
     Cost: a few elimination orders of the whole network.
     """
     check_method(method)
     options: list[_Option] = []
     orders: list[Order] = []
     if method != "separate":
-        options += _shared_options(network, elimination_order, tries, seed)
+        options += _shared_options(network, elimination_order, tries, seed, mini_bucket)
     fitting = [option for option in options if _fits(option.schedule, limit)]
     if method == "separate" or (
         method == "auto" and _separate_may_win(network, fitting, elimination_order)
     ):
         for changes in network.changes:
             orders.append(class_order(network, changes, elimination_order))
-            if orders[-1].largest_table > limit:
+            if mini_bucket is None and orders[-1].largest_table > limit:
                 break
         else:
-            schedule = separate_schedule(network, orders)
+            schedule = separate_schedule(network, orders, mini_bucket)
             options.append(_Option("separate", "one network for each class of actions", schedule))
             fitting = [option for option in options if _fits(option.schedule, limit)]
     if not fitting:
@@ -150,17 +162,21 @@ def check_method(method: str) -> None:
 
 
 def _shared_options(
-    network: Network, elimination_order: Sequence[int] | None, tries: int, seed: int
+    network: Network,
+    elimination_order: Sequence[int] | None,
+    tries: int,
+    seed: int,
+    mini_bucket: int | None,
 ) -> list[_Option]:
     def order(scopes: Sequence[Scope]) -> Order:
         if elimination_order is not None:
             return given_order(elimination_order, scopes, network.sizes)
         return best_order(scopes, network.sizes, tries, seed)
 
-    union = shared_schedule(network, order(network.all_scopes))
+    union = shared_schedule(network, order(network.all_scopes), mini_bucket)
     options = [_Option("shared", "shared messages", union)]
     if not _joined_pairs(network.all_scopes) <= _joined_pairs(network.default_scopes):
-        narrow = shared_schedule(network, order(network.default_scopes))
+        narrow = shared_schedule(network, order(network.default_scopes), mini_bucket)
         words = "shared messages on a tree of the default scopes"
         options.append(_Option("shared", words, narrow))
     return options
@@ -192,6 +208,11 @@ def _separate_may_win(
 
 def _why(best: _Option, options: Sequence[_Option], limit: int) -> str:
     parts = [f"{best.words}: {size_text(best.schedule.n_rows)} table entries in all"]
+    if not best.schedule.is_exact:
+        parts.append(
+            f"buckets split {plural(best.schedule.n_splits, 'time')} into mini-buckets of at most "
+            f"{size_text(best.schedule.largest_table)} entries, which bound maxima from above"
+        )
     for option in options:
         if option is best:
             continue

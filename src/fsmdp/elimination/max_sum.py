@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
@@ -26,6 +27,11 @@ class Maximum:
     values: Floats  # (n_actions,)
     _max_sum: MaxSum = field(repr=False)
     _buffer: Floats = field(repr=False)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether these are maxima, and not bounds on them by mini-buckets."""
+        return self._max_sum.schedule.is_exact
 
     @property
     def entries(self) -> Floats:
@@ -55,10 +61,21 @@ class Maximum:
         """
         return self._max_sum.states_from(self._buffer, actions)
 
+    def picked(self, actions: Sequence[int] | Integers | None = None) -> sparse.csr_matrix:
+        """The entries that add up to the value of each of some actions: `picked @ entries`.
+
+        With exact elimination, those of a maximiser: one of each factor. With mini-buckets, each
+        takes its own best value of a variable that they share, and what is taken back of a message
+        need not be what is in it. The value is linear in the entries all the same, and for any
+        others at least as large as this says.
+        """
+        return self._max_sum.picked_from(self._buffer, actions)
+
 
 class MaxSum:
     """The maximum over states of F_a for all actions at once, by elimination.
 
+    A bound on it from above if the schedule has mini-buckets.
     Cost of a call: `schedule.n_terms` additions, and memory for `schedule.n_messages` numbers;
     the tables themselves are never stored whole.
     """
@@ -96,12 +113,40 @@ class MaxSum:
 
     def states_from(self, buffer: Floats, actions: Sequence[int] | Integers | None) -> Integers:
         """Maximisers from the messages of a run."""
-        final_steps = self._final_steps
-        if actions is not None:
-            final_steps = final_steps[np.asarray(actions, dtype=np.int64)]
-        states = np.zeros((len(final_steps), self.schedule.network.n_variables), dtype=np.int64)
-        _trace(self._flat, buffer, final_steps, states)
+        states, _ = self._traced(buffer, actions, self._nothing)
         return states
+
+    def picked_from(
+        self, buffer: Floats, actions: Sequence[int] | Integers | None
+    ) -> sparse.csr_matrix:
+        """What the messages of a run are made of: rows over the entries of the network."""
+        finals = self._finals(actions)
+        starts = np.concatenate([[0], np.cumsum(_count_tables(self._flat, finals))])
+        _, (columns, values) = self._traced(buffer, actions, starts)
+        shape = (len(finals), self.schedule.network.n_entries)
+        found = sparse.csr_matrix((values, columns, starts), shape=shape)
+        found.sum_duplicates()
+        found.eliminate_zeros()
+        return found
+
+    def _finals(self, actions: Sequence[int] | Integers | None) -> Integers:
+        if actions is None:
+            return self._final_steps
+        return self._final_steps[np.asarray(actions, dtype=np.int64)]
+
+    def _traced(
+        self, buffer: Floats, actions: Sequence[int] | Integers | None, starts: Integers
+    ) -> tuple[Integers, tuple[Integers, Floats]]:
+        finals = self._finals(actions)
+        states = np.zeros((len(finals), self.schedule.network.n_variables), dtype=np.int64)
+        n_picked = int(starts[-1])
+        columns, values = np.empty(n_picked, dtype=np.int64), np.empty(n_picked)
+        _trace(self._flat, buffer, finals, states, starts, columns, values)
+        return states, (columns, values)
+
+    @property
+    def _nothing(self) -> Integers:
+        return np.zeros(1, dtype=np.int64)
 
 
 @compiled()
@@ -205,21 +250,64 @@ def _keep_largest(
 
 
 @compiled()
-def _trace(flat: FlatSchedule, buffer: Floats, final_steps: Integers, states: Integers) -> None:
-    """Maximising states, from each final step back through the messages it is made of."""
-    offsets, base, digits, table = _scratch(flat)
+def _count_tables(flat: FlatSchedule, final_steps: Integers) -> Integers:
+    """Tables that go into each final step, by whatever way."""
     waiting = np.empty(len(flat.output), dtype=np.int64)
+    counts = np.zeros(len(final_steps), dtype=np.int64)
     for row in range(len(final_steps)):
         waiting[0] = final_steps[row]
         n_waiting = 1
         while n_waiting:
             n_waiting -= 1
             step = waiting[n_waiting]
-            _choose(flat, step, buffer, states[row], offsets, base, digits, table)
             for term in range(flat.term_start[step], flat.term_start[step + 1]):
                 if flat.term_producer[term] >= 0:
                     waiting[n_waiting] = flat.term_producer[term]
                     n_waiting += 1
+                else:
+                    counts[row] += 1
+    return counts
+
+
+@compiled()
+def _trace(
+    flat: FlatSchedule,
+    buffer: Floats,
+    final_steps: Integers,
+    states: Integers,
+    starts: Integers,
+    columns: Integers,
+    values: Floats,
+) -> None:
+    """Maximising states, from each final step back through the messages it is made of.
+
+    What comes last on the stack comes first off it, so that all that a step looks at is gone
+    through before another mini-bucket sets the same variable. Unless `columns` are empty, they and
+    `values` are filled with the entries that were picked, from `starts` on.
+    """
+    offsets, base, digits, table = _scratch(flat)
+    waiting = np.empty(len(flat.output), dtype=np.int64)
+    for row in range(len(final_steps)):
+        waiting[0] = final_steps[row]
+        n_waiting = 1
+        at = starts[row] if len(columns) else 0
+        while n_waiting:
+            n_waiting -= 1
+            step = waiting[n_waiting]
+            _choose(flat, step, buffer, states[row], offsets, base, digits, table)
+            start, end = flat.axis_start[step], flat.axis_start[step + 1]
+            for term in range(flat.term_start[step], flat.term_start[step + 1]):
+                if flat.term_producer[term] >= 0:
+                    waiting[n_waiting] = flat.term_producer[term]
+                    n_waiting += 1
+                elif len(columns):
+                    position = flat.term_offset[term]
+                    for axis in range(start, end):
+                        stride = flat.strides[flat.stride_start[term] + axis - start]
+                        position += stride * states[row, flat.axis_variable[axis]]
+                    columns[at] = position
+                    values[at] = flat.term_sign[term]
+                    at += 1
 
 
 @compiled()

@@ -165,8 +165,8 @@ def width_error(
     return WidthError(
         f"eliminating {n_variables} variables needs {what} of {size_text(entries)} entries "
         f"({_memory_text(8 * entries)}){where} (induced width {width}, limit "
-        f"{size_text(limit)}); use a smaller basis, pass elimination_order=..., or "
-        "allow larger tables with limit=...."
+        f"{size_text(limit)}); use a smaller basis, pass elimination_order=..., allow larger "
+        "tables with limit=..., or bound maxima from above with mini_bucket=...."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -44,13 +44,20 @@ class Step:
 class Schedule:
     """Steps in an order in which they can be run, one final step for each class of actions.
 
-    All sizes are known here, exactly, before anything of that size is made.
+    All sizes are known here, exactly, before anything of that size is made. `n_splits` counts the
+    mini-buckets beyond the first of each bucket.
     """
 
     network: Network
     steps: tuple[Step, ...] = field(repr=False)
     finals: tuple[int, ...] = field(repr=False)
     n_messages: int
+    n_splits: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether messages are maxima; otherwise some are only bounds on them from above."""
+        return self.n_splits == 0
 
     @property
     def n_rows(self) -> int:
@@ -85,15 +92,25 @@ class _Bucket:
     members: tuple[int, ...]
     scope: Scope
     eliminated: Scope
+    is_further_part: bool  # a mini-bucket of the bucket before it
 
 
 class ScheduleBuilder:
-    """Steps are added one after another; each returns its message as a term for later ones."""
+    """Steps are added one after another; each returns its message as a term for later ones.
 
-    def __init__(self, network: Network) -> None:
+    With a `most` no step puts terms together whose table would have more entries: the terms of a
+    variable are shared out among mini-buckets, each of which maxes it out by itself. The sum of
+    such maxima is no less than the maximum of the sum, so that what comes out is a bound from
+    above, whatever the width.
+    Source: Dechter and Rish, Mini-buckets (2003).
+    """
+
+    def __init__(self, network: Network, most: int | None = None) -> None:
         self.network = network
+        self.most = most
         self.steps: list[Step] = []
         self.n_messages = 0
+        self.n_splits = 0
 
     def table(self, factor: int, group: int, sign: int = 1) -> Term:
         """The table of a factor's group."""
@@ -146,23 +163,35 @@ class ScheduleBuilder:
 
     def build(self, finals: Sequence[int]) -> Schedule:
         """The schedule, given the final step of each class."""
-        return Schedule(self.network, tuple(self.steps), tuple(finals), self.n_messages)
+        steps, finals = tuple(self.steps), tuple(finals)
+        return Schedule(self.network, steps, finals, self.n_messages, self.n_splits)
 
     def _plan(
         self, terms: Sequence[Term], variables: Sequence[int]
     ) -> tuple[list[_Bucket], list[int]]:
-        """The cheaper of the order given and a fresh min-fill order of these terms alone."""
+        """The cheaper of the order given and a fresh min-fill order of these terms alone.
+
+        Of two that split buckets, the one that splits fewer.
+        """
         scopes = [term.scope for term in terms]
-        plan, left = _bucket_plan(scopes, variables)
-        if len(variables) < 2:
-            return plan, left
-        wanted = set(variables)
-        kept = {variable for scope in scopes for variable in scope if variable not in wanted}
-        fresh = _bucket_plan(scopes, greedy_sequence(scopes, self.network.sizes, kept))
-        return min((plan, left), fresh, key=lambda option: self._n_entries(option[0]))
+        options = [_bucket_plan(scopes, variables, self._fit)]
+        if len(variables) > 1:
+            wanted = set(variables)
+            kept = {variable for scope in scopes for variable in scope if variable not in wanted}
+            fresh = greedy_sequence(scopes, self.network.sizes, kept)
+            options.append(_bucket_plan(scopes, fresh, self._fit))
+        splits, _, plan, left = min(
+            ((_n_splits(plan), self._n_entries(plan), plan, left) for plan, left in options),
+            key=lambda option: option[:2],
+        )
+        self.n_splits += splits
+        return plan, left
 
     def _n_entries(self, plan: Iterable[_Bucket]) -> int:
         return sum(self.network.table_size(bucket.scope) for bucket in plan)
+
+    def _fit(self, scope: Iterable[int]) -> bool:
+        return self.most is None or self.network.table_size(tuple(scope)) <= self.most
 
     def _add_bucket(self, bucket: _Bucket, pool: Sequence[Term]) -> Term:
         kept = tuple(v for v in bucket.scope if v not in bucket.eliminated)
@@ -179,8 +208,12 @@ class ScheduleBuilder:
         return Term(kept, output, producer=len(self.steps) - 1)
 
 
+def _n_splits(plan: Iterable[_Bucket]) -> int:
+    return sum(bucket.is_further_part for bucket in plan)
+
+
 def _bucket_plan(
-    scopes: Sequence[Scope], variables: Sequence[int]
+    scopes: Sequence[Scope], variables: Sequence[int], fit: Callable[[set[int]], bool]
 ) -> tuple[list[_Bucket], list[int]]:
     """Which terms meet in which step, and the terms left over at the end.
 
@@ -198,22 +231,59 @@ def _bucket_plan(
     for variable in variables:
         if variable not in waiting or not live.get(variable):
             continue
-        members = set(live[variable])
-        scope = {other for number in members for other in pool[number]}
-        eliminated = []
-        for other in sorted(scope):
-            if other in waiting and all(pool[number] <= scope for number in live[other]):
-                members |= live[other]
-                eliminated.append(other)
-                del waiting[other]
-        message = scope.difference(eliminated)
-        plan.append(_Bucket(tuple(sorted(members)), tuple(sorted(scope)), tuple(eliminated)))
-        for number in members:
-            del left[number]
-            for other in pool[number]:
-                live[other].discard(number)
-        left[len(pool)] = None
-        for other in message:
-            live[other].add(len(pool))
-        pool.append(message)
+        del waiting[variable]
+        parts = _parts({number: pool[number] for number in sorted(live[variable])}, fit)
+        for position, (members, scope) in enumerate(parts):
+            eliminated = [variable]
+            for other in sorted(scope):
+                if other in waiting and all(
+                    number in members or (len(parts) == 1 and pool[number] <= scope)
+                    for number in live[other]
+                ):
+                    members |= live[other]
+                    eliminated.append(other)
+                    del waiting[other]
+            message = scope.difference(eliminated)
+            plan.append(
+                _Bucket(
+                    tuple(sorted(members)),
+                    tuple(sorted(scope)),
+                    tuple(sorted(eliminated)),
+                    position > 0,
+                )
+            )
+            for number in members:
+                del left[number]
+                for other in pool[number]:
+                    live[other].discard(number)
+            left[len(pool)] = None
+            for other in message:
+                live[other].add(len(pool))
+            pool.append(message)
     return plan, list(left)
+
+
+def _parts(
+    terms: Mapping[int, set[int]], fit: Callable[[set[int]], bool]
+) -> list[tuple[set[int], set[int]]]:
+    """Terms in mini-buckets, each with the union of their scopes: one, if that fits.
+
+    The widest terms first, each where it adds the fewest variables to what fits.
+    """
+    whole = set().union(*terms.values())
+    if fit(whole):
+        return [(set(terms), whole)]
+    parts: list[tuple[set[int], set[int]]] = []
+    for number in sorted(terms, key=lambda one: (-len(terms[one]), one)):
+        homes = [
+            (len(terms[number] - scope), at)
+            for at, (_, scope) in enumerate(parts)
+            if terms[number] <= scope or fit(scope | terms[number])
+        ]
+        if homes:
+            members, scope = parts[min(homes)[1]]
+            members.add(number)
+            scope |= terms[number]
+        else:
+            parts.append(({number}, set(terms[number])))
+    return parts

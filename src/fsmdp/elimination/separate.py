@@ -10,14 +10,18 @@ from fsmdp.elimination.schedule import Schedule, ScheduleBuilder
 from fsmdp.model.cases import Change
 
 
-def separate_schedule(network: Network, orders: Sequence[Order]) -> Schedule:
+def separate_schedule(
+    network: Network, orders: Sequence[Order], most: int | None = None
+) -> Schedule:
     """Steps that eliminate the network of each class of actions in an order of its own.
+
+    With a `most` buckets are split into mini-buckets.
 
     Cost: the number of classes times the entries of one network.
     Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
     MDPs (2003), section 4.
     """
-    builder = ScheduleBuilder(network)
+    builder = ScheduleBuilder(network, most)
     finals = []
     for changes, order in zip(network.changes, orders, strict=True):
         replaced = dict(changes)

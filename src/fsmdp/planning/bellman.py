@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fsmdp.elimination import Elimination, Network, build
+from fsmdp.elimination import Elimination, Network, build, build_within
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
@@ -100,8 +100,14 @@ def bellman_network(
     limit: int = DEFAULT_LIMIT,
     elimination_order: Sequence[str | int] | None = None,
     elimination: str = "auto",
+    mini_bucket: int | None = None,
+    budget: int | None = None,
 ) -> BellmanNetwork:
-    """Lay the terms out and choose how to eliminate them; a WidthError if nothing fits."""
+    """Lay the terms out and choose how to eliminate them; a WidthError if nothing fits.
+
+    With a `mini_bucket`, the entries of a table at most, or a `budget`, those of all tables of a
+    step, buckets are split: everything fits, and maxima are bounded from above.
+    """
     sizes = tuple(variable.size for variable in variables)
     values = [Cases((scope,)) for scope in basis.scopes]
     network = Network(
@@ -118,6 +124,10 @@ def bellman_network(
         counts = [sum(network.table_size(scope) for scope in one) for one in cases]
         return np.repeat(np.arange(len(counts)), counts)
 
+    if budget is None:
+        eliminated = build(network, limit, order, elimination, mini_bucket=mini_bucket)
+    else:
+        eliminated = build_within(network, budget, limit, order, elimination)
     return BellmanNetwork(
         tuple(variables),
         tuple(actions),
@@ -126,7 +136,7 @@ def bellman_network(
         basis,
         tuple(reward_scopes),
         tuple(parent_scopes),
-        build(network, limit, order, elimination),
+        eliminated,
         np.concatenate([table.values.ravel() for table in basis]),
         columns(values),
         columns(parent_scopes),

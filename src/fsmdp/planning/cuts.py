@@ -178,5 +178,7 @@ def violated_cuts(worst: Iterable[Maximum], least: float) -> tuple[Floats, Cuts]
     for step, maximum in enumerate(worst):
         violations.append(maximum.value)
         actions = worst_actions(maximum.values if maximum.value > least else np.zeros(1))
-        parts.append(Cuts(np.full(len(actions), step), maximum.states(actions), actions))
+        entries = None if maximum.is_exact else maximum.picked(actions)
+        at = np.full(len(actions), step), maximum.states(actions), actions
+        parts.append(Cuts(*at, entries))
     return np.array(violations), joined(parts)

@@ -314,7 +314,11 @@ def solve_stages_by_cuts(
                     ended = Status.OPTIMAL
                     break
                 master.grow_box()
-            master.add(*pool.add(worst.states(worst_actions(worst.values))))
+            new = pool.add(worst.states(worst_actions(worst.values)))
+            if not worst.is_exact and not len(new[1]):
+                ended = Status.STALLED  # what mini-buckets find wrong is wrong at no state
+                break
+            master.add(*new)
         if ended is not Status.OPTIMAL:
             status = ended
         else:

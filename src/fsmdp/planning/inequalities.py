@@ -21,27 +21,34 @@ DENSE_NUMBERS = 2**22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cuts:
-    """(step, state, action) triples whose inequalities are worth starting from."""
+    """(step, state, action) triples whose inequalities are worth starting from.
+
+    Mini-buckets give a variable several values at once: then `entries` are those of the network
+    that add up to the excess, and the states only one of its readings.
+    """
 
     steps: States = field(repr=False)  # (n_cuts,) counted from 0
     states: States = field(repr=False)  # (n_cuts, n_variables)
     actions: States = field(repr=False)  # (n_cuts,)
+    entries: sparse.csr_matrix | None = field(default=None, repr=False)  # (n_cuts, n_entries)
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def part(self, first: int, end: int) -> Cuts:
+    def at(self, rows: slice | States | NDArray[np.bool_]) -> Cuts:
         """Some of them."""
-        at = slice(first, end)
-        return Cuts(self.steps[at], self.states[at], self.actions[at])
+        entries = None if self.entries is None else self.entries[rows]
+        return Cuts(self.steps[rows], self.states[rows], self.actions[rows], entries)
 
 
 def joined(parts: list[Cuts]) -> Cuts:
     """All of several, in order."""
+    entries = [part.entries for part in parts if part.entries is not None]
     return Cuts(
         np.concatenate([part.steps for part in parts]),
         np.concatenate([part.states for part in parts]),
         np.concatenate([part.actions for part in parts]),
+        sparse.csr_matrix(sparse.vstack(entries)) if entries else None,
     )
 
 
@@ -59,7 +66,7 @@ def inequalities(
     """
     at_a_time = max(1, DENSE_NUMBERS // len(network.basis))
     parts = [
-        _dense_inequalities(network, intervals, weights, cuts.part(first, first + at_a_time))
+        _dense_inequalities(network, intervals, weights, cuts.at(slice(first, first + at_a_time)))
         for first in range(0, max(1, len(cuts)), at_a_time)
     ]
     matrix = parts[0][0] if len(parts) == 1 else sparse.vstack([m for m, _ in parts], "csr")
@@ -70,8 +77,11 @@ def _dense_inequalities(
     network: BellmanNetwork, intervals: Intervals, weights: Floats, cuts: Cuts
 ) -> tuple[sparse.csr_matrix, Floats]:
     n_functions = len(network.basis)
-    features = function_values(network, cuts.states)
-    high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
+    if cuts.entries is None:
+        features = function_values(network, cuts.states)
+        high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
+    else:
+        features, high, low, rewards = _added_entries(network, intervals, cuts.entries)
     at_and_after = np.vstack([weights, np.zeros((1, n_functions))])
     following = at_and_after[cuts.steps + (network.horizon is not None)]
     ends = network.discount * np.where(following >= 0, high, low)
@@ -89,6 +99,25 @@ def _dense_inequalities(
     )
     matrix.eliminate_zeros()
     return matrix, rewards
+
+
+def _added_entries(
+    network: BellmanNetwork, intervals: Intervals, entries: sparse.csr_matrix
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Functions, upper and lower next means, and rewards, as entries of the network add up."""
+
+    def by_function(at: slice, numbers: Floats, columns: NDArray[np.int64]) -> Floats:
+        shape = (len(numbers), len(network.basis))
+        spread = sparse.csr_matrix((numbers, (np.arange(len(numbers)), columns)), shape=shape)
+        return np.asarray((entries[:, at] @ spread).toarray())
+
+    values, backups = slice(0, len(network.values)), network.backups_at
+    return (
+        by_function(values, network.values, network.value_columns),
+        by_function(backups, intervals.high, network.backup_columns),
+        by_function(backups, intervals.low, network.backup_columns),
+        np.asarray(entries[:, network.rewards_at] @ intervals.rewards),
+    )
 
 
 def following_weights(network: BellmanNetwork, weights: Floats, step: int) -> Floats:

@@ -90,7 +90,8 @@ def separate(network: BellmanNetwork, intervals: Intervals, weights: Floats) -> 
     step = int(np.argmax([maximum.value for maximum in found]))
     action = found[step].action
     state = found[step].state(action)
-    cut = Cuts(np.array([step]), state[None, :], np.array([action]))
+    entries = None if found[step].is_exact else found[step].picked([action])
+    cut = Cuts(np.array([step]), state[None, :], np.array([action]), entries)
     rows, rewards = inequalities(network, intervals, weights, cut)
     return Separation(
         found[step].value,

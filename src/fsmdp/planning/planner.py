@@ -74,14 +74,16 @@ class Planner:
         limit: int = DEFAULT_LIMIT,
         elimination_order: Sequence[str | int] | None = None,
         elimination: str = "auto",
+        mini_bucket: int | None = None,
         tell: Tell | None = None,
     ) -> Plan:
         """A policy for the model and a certified upper bound on what any policy can earn.
 
         The basis is the planner's choice unless given. `weights`: which states the bound should
         be tight at, "initial", "uniform", or a distribution for each variable. `limit`,
-        `elimination_order` and `elimination` are options of elimination. `tell` is called with
-        each line of the log, if the planner keeps one.
+        `elimination_order`, `elimination` and `mini_bucket` are options of elimination: with the
+        last, the entries of a table at most, no network is too wide, and bounds are less tight.
+        `tell` is called with each line of the log, if the planner keeps one.
         """
         check_model(model, "plan")
         if tell is not None and not self.keeps_log:
@@ -94,6 +96,7 @@ class Planner:
             "limit": limit,
             "elimination_order": elimination_order,
             "elimination": elimination,
+            "mini_bucket": mini_bucket,
         }
         request = Request(model, basis, weights, options)
         self.prepare(request)

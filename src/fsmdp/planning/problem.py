@@ -116,6 +116,7 @@ def check_options_of_problem(
     limit: int,
     elimination_order: Sequence[str | int] | None,
     elimination: str,
+    mini_bucket: int | None,
 ) -> None:
     """Refuse what no problem of the model can be made with, before anything is eliminated.
 
@@ -125,8 +126,15 @@ def check_options_of_problem(
     state_means(weights, chosen.bind(model.variables), model)
     as_whole(limit, "limit", 1, LARGEST_LIMIT)
     check_method(elimination)
+    check_mini_bucket(mini_bucket)
     if elimination_order is not None:
         check_complete(read_order(elimination_order, model.variables), len(model.variables))
+
+
+def check_mini_bucket(size: int | None) -> None:
+    """Refuse a size of mini-buckets that is none."""
+    if size is not None:
+        as_whole(size, "mini_bucket", 2, LARGEST_LIMIT)
 
 
 def problem_of_model(
@@ -137,15 +145,20 @@ def problem_of_model(
     limit: int = DEFAULT_LIMIT,
     elimination_order: Sequence[str | int] | None = None,
     elimination: str = "auto",
+    mini_bucket: int | None = None,
+    budget: int | None = None,
     trivial: Trivial | None = None,
     clock: Clock = NO_LIMIT,
 ) -> Problem:
     """The problem of a known model. A WidthError if its network is too wide to eliminate.
 
+    With a `mini_bucket` (entries of a table) or a `budget` (of all tables of a step) none is.
+
     Raises `Stopped` when the clock says so.
     """
     began = time.perf_counter()
     as_whole(limit, "limit", 1, LARGEST_LIMIT)
+    check_mini_bucket(mini_bucket)
     network, intervals = clock.run(
         lambda: network_of_model(
             model,
@@ -154,6 +167,8 @@ def problem_of_model(
             limit=limit,
             elimination_order=elimination_order,
             elimination=elimination,
+            mini_bucket=mini_bucket,
+            budget=budget,
         )
     )
     bound = network.basis
