@@ -77,11 +77,7 @@ def _dense_inequalities(
     network: BellmanNetwork, intervals: Intervals, weights: Floats, cuts: Cuts
 ) -> tuple[sparse.csr_matrix, Floats]:
     n_functions = len(network.basis)
-    if cuts.entries is None:
-        features = function_values(network, cuts.states)
-        high, low, rewards = local_values(network, intervals, cuts.states, cuts.actions)
-    else:
-        features, high, low, rewards = _added_entries(network, intervals, cuts.entries)
+    features, high, low, rewards = parts_of(network, intervals, cuts)
     at_and_after = np.vstack([weights, np.zeros((1, n_functions))])
     following = at_and_after[cuts.steps + (network.horizon is not None)]
     ends = network.discount * np.where(following >= 0, high, low)
@@ -101,10 +97,20 @@ def _dense_inequalities(
     return matrix, rewards
 
 
+def parts_of(
+    network: BellmanNetwork, intervals: Intervals, cuts: Cuts
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Functions, upper and lower next means, each (n_cuts, n_functions), and rewards (n_cuts,)."""
+    if cuts.entries is not None:
+        return _added_entries(network, intervals, cuts.entries)
+    features = function_values(network, cuts.states)
+    return features, *local_values(network, intervals, cuts.states, cuts.actions)
+
+
 def _added_entries(
     network: BellmanNetwork, intervals: Intervals, entries: sparse.csr_matrix
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Functions, upper and lower next means, and rewards, as entries of the network add up."""
+    """The same as entries of the network add up."""
 
     def by_function(at: slice, numbers: Floats, columns: NDArray[np.int64]) -> Floats:
         shape = (len(numbers), len(network.basis))

@@ -37,10 +37,19 @@ _STATUS = {
 
 
 class InteriorProgram:
-    """min cost @ x subject to matrix @ x >= lower, x free; new sides keep the symbolic work."""
+    """min cost @ x subject to matrix @ x >= lower, x free; new sides keep the symbolic work.
 
-    def __init__(self, cost: Floats, matrix: sparse.csr_matrix, lower: Floats) -> None:
-        self._cost, self._matrix, self._lower = cost, matrix, lower
+    With `squares`, the sum of squares_j x_j^2 / 2 is added to the cost.
+    """
+
+    def __init__(
+        self,
+        cost: Floats,
+        matrix: sparse.csr_matrix,
+        lower: Floats,
+        squares: Floats | None = None,
+    ) -> None:
+        self._cost, self._matrix, self._lower, self._squares = cost, matrix, lower, squares
 
     @cached_property
     def _settings(self) -> Any:
@@ -54,10 +63,12 @@ class InteriorProgram:
     @cached_property
     def _solver(self) -> Any:
         cones = [clarabel.NonnegativeConeT(len(self._lower))]
-        nothing = sparse.csc_matrix((len(self._cost), len(self._cost)))
+        squares = np.zeros(len(self._cost)) if self._squares is None else self._squares
+        curvature = sparse.csc_matrix(sparse.diags(squares))
+        curvature.eliminate_zeros()
         rows = sparse.csc_matrix(-self._matrix)
         return clarabel.DefaultSolver(
-            nothing, self._cost, rows, -self._lower, cones, self._settings
+            curvature, self._cost, rows, -self._lower, cones, self._settings
         )
 
     @property

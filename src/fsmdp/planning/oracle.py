@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -54,23 +54,38 @@ def each_excess(
     """max over states of R + discount * backup - V, for every action, step after step.
 
     Raises `Stopped` when the clock says so.
-    Cost: one two-pass max-sum for each step, and memory for the messages of a few.
+    """
+    pairs = [
+        (weights[step], following_weights(network, weights, step)) for step in range(len(weights))
+    ]
+    return excesses_of(network, intervals, pairs, view, clock)
+
+
+def excesses_of(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    pairs: Sequence[tuple[Floats, Floats]],
+    view: str = OPTIMISTIC,
+    clock: Clock = NO_LIMIT,
+) -> Iterator[Maximum]:
+    """The same for pairs of weights: of a step, and of the one after it.
+
+    Cost: one two-pass max-sum for each pair, and memory for the messages of a few.
     """
     check = None if clock is NO_LIMIT else clock.check
 
-    def at(step: int) -> Maximum:
-        following = following_weights(network, weights, step)
-        entries = network.excess(weights[step], following, intervals, view)
+    def at(position: int) -> Maximum:
+        entries = network.excess(*pairs[position], intervals, view)
         return network.elimination.maximise(entries, check)
 
     workers = os.cpu_count() or 1
-    if len(weights) == 1 or workers == 1 or network.elimination.n_rows < WORTH_A_THREAD:
-        yield from map(at, range(len(weights)))
+    if len(pairs) == 1 or workers == 1 or network.elimination.n_rows < WORTH_A_THREAD:
+        yield from map(at, range(len(pairs)))
         return
     with ThreadPoolExecutor(workers) as threads:
         waiting: deque[Future[Maximum]] = deque()
-        for step in range(len(weights)):
-            waiting.append(threads.submit(at, step))
+        for position in range(len(pairs)):
+            waiting.append(threads.submit(at, position))
             if len(waiting) == workers:
                 yield waiting.popleft().result()
         while waiting:

@@ -43,7 +43,12 @@ def neighbours(model: FactoredMDP) -> list[set[int]]:
     return found
 
 
-def extensions(model: FactoredMDP, scopes: Sequence[Scope], largest: int) -> list[Scope]:
+def extensions(
+    model: FactoredMDP,
+    scopes: Sequence[Scope],
+    largest: int,
+    most_variables: int = MOST_VARIABLES,
+) -> list[Scope]:
     """Scopes that extend one of these by a neighbour of one of its variables, and are affordable.
 
     Of more candidates than can be looked at, those are kept that have the fewest variables, that
@@ -52,7 +57,7 @@ def extensions(model: FactoredMDP, scopes: Sequence[Scope], largest: int) -> lis
     near, present = neighbours(model), set(scopes)
     found: dict[Scope, tuple[int, int, int]] = {}
     for scope in sorted(scopes, key=len):
-        if not scope or len(scope) >= MOST_VARIABLES or len(found) >= 4 * MOST_CANDIDATES:
+        if not scope or len(scope) >= most_variables or len(found) >= 4 * MOST_CANDIDATES:
             continue
         for position in sorted(set.union(*(near[one] for one in scope)) - set(scope)):
             wider = tuple(sorted((*scope, position)))

@@ -11,6 +11,7 @@ from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import Weights
+from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.cutting_planes import CuttingPlanes
 from fsmdp.planning.ellipsoid import Ellipsoid
 from fsmdp.planning.joint import Joint
@@ -31,6 +32,7 @@ for _name, _planner_type in (
     ("stagewise", Stagewise),
     ("joint", Joint),
     ("cutting-planes", CuttingPlanes),
+    ("bundled", Bundled),
     ("ellipsoid", Ellipsoid),
 ):
     METHODS.register(_name, _planner_type)
@@ -54,11 +56,11 @@ def plan(
     stays within it. `tell` is called with each `Line` of its log.
 
     `method` is another planner, such as `Stagewise(solver="simplex")`, or the name of one:
-    "fitted", "programs", "stagewise", "joint", "cutting-planes" or "ellipsoid". `weights`: which
-    states the bound should be tight at, "initial", "uniform", or a distribution for each variable.
-    Further options are those of the method, if it is given by name (`gap`, `time_limit`, `rounds`,
-    `seed`, `tolerance`, `w_norm`, `solver`, `epsilon`, ...), and of elimination (`limit`,
-    `elimination_order`, `elimination`, `mini_bucket`).
+    "fitted", "programs", "stagewise", "joint", "cutting-planes", "bundled" or "ellipsoid".
+    `weights`: which states the bound should be tight at, "initial", "uniform", or a distribution
+    for each variable. Further options are those of the method, if it is given by name (`gap`,
+    `time_limit`, `rounds`, `seed`, `tolerance`, `w_norm`, `solver`, `epsilon`, ...), and of
+    elimination (`limit`, `elimination_order`, `elimination`, `mini_bucket`).
     """
     of_elimination: dict[str, Any] = {
         name: options.pop(name) for name in OF_ELIMINATION if name in options

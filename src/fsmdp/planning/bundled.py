@@ -1,0 +1,134 @@
+"""Bundled: a bound by bundles, of coarse blocks of steps first and of every step by itself last."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.planning.blocks import Blocks, coarse_blocks
+from fsmdp.planning.bundle import BundleSolution, minimise
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.finish import Solved, finish
+from fsmdp.planning.inequalities import Cuts, joined
+from fsmdp.planning.options import Count, Seconds, Tolerance
+from fsmdp.planning.oracle import seconds_of_excesses
+from fsmdp.planning.plan import Plan
+from fsmdp.planning.planner import Planner
+from fsmdp.planning.problem import Problem
+from fsmdp.planning.rows import LARGEST_PROGRAM
+from fsmdp.planning.solution import Status
+from fsmdp.planning.stagewise import StagewiseProgram
+from fsmdp.planning.values import value_span
+
+COARSE = 1e-4
+"""Tolerance of blocks that will be divided, in spans of values."""
+
+STAGES_SHARE = 0.3
+"""Of the time, at most, for the stages that a policy comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled(Planner):
+    """A known model's tightest bound where rows would be many: an oracle and a stabilised master.
+
+    The policy is greedy in the stages, one program for each step, where their rows are few enough.
+    """
+
+    tolerance: Tolerance = 1e-6
+    max_rounds: Count = 1000
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+        """The joint program of all steps, or the stationary one if the horizon is infinite."""
+        if not problem.intervals.exact:
+            raise ModelError(
+                "method 'bundled' plans in known models; this one is known up to intervals, use "
+                "method='joint' or 'cutting-planes'."
+            )
+        network = problem.network
+        solving = clock.part(seconds_of_excesses(network))
+        policy, seconds = None, {}
+        if network.horizon is not None and network.elimination.n_rows <= LARGEST_PROGRAM:
+            with suppress(Stopped):
+                stages = StagewiseProgram(network, problem.uniform)
+                by_stage = stages.solve(
+                    problem.intervals, problem.view, problem.means, solving.share(STAGES_SHARE)
+                )
+                seconds["stages"] = by_stage.seconds
+                if by_stage.status is Status.OPTIMAL:
+                    policy = by_stage.weights
+        blocks, found = tightest(problem, solving, self.tolerance, self.max_rounds)
+        lengths = f"{blocks.n_blocks} blocks of steps" if network.horizon else "one block"
+        solved = Solved(
+            "bundled",
+            found.status,
+            found.weights,
+            found.value,
+            found.lower,
+            rows=len(found.cuts),
+            columns=found.shared.size,
+            iterations=found.rounds,
+            seconds=seconds | {"bundle": found.seconds},
+            policy_weights=policy,
+            choices=(f"{lengths}, {found.rounds} rounds of cuts",),
+            tolerance=self.tolerance,
+        )
+        return finish(problem, solved, clock)
+
+
+def tightest(
+    problem: Problem, clock: Clock, tolerance: float = 1e-6, max_rounds: int = 1000
+) -> tuple[Blocks, BundleSolution]:
+    """The smallest value of every step by itself, or of the finest blocks that time suffices for.
+
+    Blocks are divided in two until none is left; each division starts from the weights and cuts of
+    the one before, so that its value is never larger.
+    """
+    blocks = coarse_blocks(problem.network)
+    span = value_span(problem.network, problem.intervals)
+    found = None
+    rounds = 0
+    while True:
+        last = blocks.is_finest
+        new = minimise(
+            problem.network,
+            problem.intervals,
+            problem.means,
+            blocks,
+            None if found is None else found.shared,
+            None if found is None else found.cuts,
+            enough=span * (tolerance if last else max(tolerance, COARSE)),
+            max_rounds=max_rounds,
+            clock=clock,
+        )
+        rounds += new.rounds
+        found = (
+            new if found is None or new.value <= found.value else replace(found, status=new.status)
+        )
+        found = replace(found, rounds=rounds)
+        if last or new.status is not Status.OPTIMAL:
+            return blocks, found
+        finer = blocks.divided()
+        found, blocks = divided(found, blocks, finer), finer
+
+
+def divided(found: BundleSolution, blocks: Blocks, finer: Blocks) -> BundleSolution:
+    """The same weights and cuts in a finer division."""
+    parents, links = blocks.parents(finer)
+    cuts, measure = found.cuts, found.measure
+    parts, duals = [], []
+    for old, new in enumerate(links):
+        rows = np.flatnonzero((cuts.steps == old) & (measure > 0))
+        for number in new:
+            part = cuts.at(rows)
+            parts.append(Cuts(np.full(len(rows), number), part.states, part.actions))
+            duals.append(measure[rows])
+    return replace(
+        found,
+        shared=found.shared[parents],
+        cuts=joined(parts),
+        measure=np.concatenate(duals),
+    )

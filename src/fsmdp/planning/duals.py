@@ -1,0 +1,71 @@
+"""Where a bound is loose: functions whose means the optimal dual does not conserve.
+
+The dual of the joint program is an occupation measure: it conserves the means of every function of
+the basis from one step to the next, and need not be one of any policy, because it conserves no
+others. The slope of the bound in the weight of a further function h is, in block b,
+
+    [b is first] E[h at the start] - sum over cuts of block b of measure * h(s)
+        + discount * sum over cuts followed by b of measure * E[h(s') | s, a],
+
+which is 0 for functions of the basis. Same inequalities and more columns: the bound only falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats, Table
+from fsmdp.planning.bellman import state_means
+from fsmdp.planning.blocks import Blocks
+from fsmdp.planning.inequalities import Cuts, States
+
+
+def slopes(
+    model: FactoredMDP,
+    basis: Basis,
+    blocks: Blocks,
+    cuts: Cuts,
+    measure: Floats,
+    check: Callable[[], None] | None = None,
+) -> Floats:
+    """How fast the bound falls with the weight of each function in each block, up to sign.
+
+    (n_blocks, n_functions). Cost: the marginals of the functions, and a pass over the cuts for
+    each.
+    """
+    marginals = model.marginals(basis, check)
+    held = measure > 1e-9 * measure.max(initial=0.0)
+    steps, states, actions = cuts.steps[held], cuts.states[held], cuts.actions[held]
+    weight = measure[held]
+    links = blocks.links
+    own = np.array([links[k].own for k in steps], dtype=np.int64)
+    after = np.array([-1 if (b := links[k].after) is None else b for k in steps], dtype=np.int64)
+    found = np.zeros((blocks.n_blocks + 1, len(marginals.basis)))  # the last is after the end
+    for j, (table, cases) in enumerate(
+        zip(marginals.basis, marginals.backprojections(), strict=True)
+    ):
+        np.add.at(found[:, j], own, -weight * _at(table, states))
+        means = _next_means(cases, states, actions)
+        np.add.at(found[:, j], after, model.discount * weight * means)
+    found = found[:-1]
+    found[0] += state_means("initial", marginals.basis, model)
+    return found
+
+
+def _at(table: Table, states: States) -> Floats:
+    return np.asarray(table.values[tuple(states[:, p] for p in table.scope)] * np.ones(len(states)))
+
+
+def _next_means(cases: Cases[Table], states: States, actions: States) -> Floats:
+    """E[h(s') | s, a] of each pair."""
+    group = np.array([cases.group(int(action)) for action in actions], dtype=np.int64)
+    found = np.zeros(len(states))
+    for number in np.unique(group):
+        rows = group == number
+        found[rows] = _at(cases.groups[number], states[rows])
+    return found
