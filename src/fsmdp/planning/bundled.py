@@ -18,13 +18,15 @@ from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Planner
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.rows import LARGEST_PROGRAM
-from fsmdp.planning.solution import Status
-from fsmdp.planning.stagewise import StagewiseProgram
+from fsmdp.planning.solution import CONFIRMED, Status
+from fsmdp.planning.stagewise import StagewiseProgram, StagewiseSolution
 from fsmdp.planning.values import value_span
 
 COARSE = 1e-4
 """Tolerance of blocks that will be divided, in spans of values."""
+
+MOST_STAGE_ROWS = 200_000
+"""Rows of a step up to which the stages are solved, for a policy."""
 
 STAGES_SHARE = 0.3
 """Of the time, at most, for the stages that a policy comes from."""
@@ -48,35 +50,51 @@ class Bundled(Planner):
                 "method 'bundled' plans in known models; this one is known up to intervals, use "
                 "method='joint' or 'cutting-planes'."
             )
-        network = problem.network
-        solving = clock.part(seconds_of_excesses(network))
-        policy, seconds = None, {}
-        if network.horizon is not None and network.elimination.n_rows <= LARGEST_PROGRAM:
-            with suppress(Stopped):
-                stages = StagewiseProgram(network, problem.uniform)
-                by_stage = stages.solve(
-                    problem.intervals, problem.view, problem.means, solving.share(STAGES_SHARE)
-                )
-                seconds["stages"] = by_stage.seconds
-                if by_stage.status is Status.OPTIMAL:
-                    policy = by_stage.weights
+        solving = clock.part(seconds_of_excesses(problem.network))
+        policy = stage_weights(problem, solving.share(STAGES_SHARE))
         blocks, found = tightest(problem, solving, self.tolerance, self.max_rounds)
-        lengths = f"{blocks.n_blocks} blocks of steps" if network.horizon else "one block"
-        solved = Solved(
-            "bundled",
-            found.status,
-            found.weights,
-            found.value,
-            found.lower,
-            rows=len(found.cuts),
-            columns=found.shared.size,
-            iterations=found.rounds,
-            seconds=seconds | {"bundle": found.seconds},
-            policy_weights=policy,
-            choices=(f"{lengths}, {found.rounds} rounds of cuts",),
-            tolerance=self.tolerance,
-        )
-        return finish(problem, solved, clock)
+        return plan_of(problem, blocks, found, clock, policy, self.tolerance)
+
+
+def plan_of(
+    problem: Problem,
+    blocks: Blocks,
+    found: BundleSolution,
+    clock: Clock,
+    policy: StagewiseSolution | None = None,
+    tolerance: float = CONFIRMED,
+) -> Plan:
+    """A plan of a bundle's weights, and the policy of others if there are any."""
+    lengths = f"{blocks.n_blocks} blocks of steps" if blocks.lengths else "one block"
+    seconds = {} if policy is None else {"stages": policy.seconds}
+    solved = Solved(
+        "bundled",
+        found.status,
+        found.weights,
+        found.value,
+        found.lower,
+        rows=len(found.cuts),
+        columns=found.shared.size,
+        iterations=found.rounds,
+        seconds=seconds | {"bundle": found.seconds},
+        policy_weights=None if policy is None else policy.weights,
+        choices=(f"bound: {lengths}, {found.rounds} rounds of cuts",),
+        tolerance=tolerance,
+    )
+    return finish(problem, solved, clock)
+
+
+def stage_weights(problem: Problem, clock: Clock) -> StagewiseSolution | None:
+    """Weights for a policy, stage by stage, where rows are few enough and time suffices."""
+    network = problem.network
+    if network.horizon is None or network.elimination.n_rows > MOST_STAGE_ROWS:
+        return None
+    with suppress(Stopped):
+        stages = clock.run(lambda: StagewiseProgram(network, problem.uniform))
+        found = stages.solve(problem.intervals, problem.view, problem.means, clock)
+        if found.status in (Status.OPTIMAL, Status.INACCURATE):
+            return found
+    return None
 
 
 def tightest(

@@ -1,4 +1,4 @@
-"""Bounds beside the search for a policy: linear programs of growing bases, in their own thread."""
+"""Bounds beside the search for a policy, in their own thread: bases given, then bases that grow."""
 
 from __future__ import annotations
 
@@ -10,52 +10,66 @@ from typing import Any
 from fsmdp.errors import FsmdpError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import Weights
+from fsmdp.planning.bundled import STAGES_SHARE, plan_of, stage_weights
 from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.problem import Trivial, problem_of_model
-from fsmdp.planning.programs import Programs
+from fsmdp.planning.problem import Problem, Trivial, problem_of_model
+from fsmdp.solver.tightening import Tightening
 from fsmdp.solver.view import View
 
-SHARE = 0.5
-"""Of the time that is left, for each program but the last."""
+SHARE = 0.3
+"""Of the time that is left, for each program before bases grow."""
+
+BUDGET = 2**20
+"""Table entries of one step, up to which elimination is exact; beyond, mini-buckets keep to it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """What is to be bounded: a view and a basis."""
+    """What is to be bounded: a view and a basis, which may grow."""
 
     name: str
     view: View
     basis: Callable[[], Basis]
+    grows: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """On which all programs are solved: what is known beforehand, and who hears of them."""
+
+    weights: Weights
+    options: Mapping[str, Any]
+    trivial: Trivial | None
+    below: Callable[[], float]  # what the best policy earns
+    offer: Callable[[Program, Plan, bool], None]  # and whether its policy is worth a look
+    skip: Callable[[Program, str], None]
 
 
 class Bounding(threading.Thread):
-    """Solves programs one after another; each plan is handed to `offer`, what fails to `skip`."""
+    """Solves programs one after another, then lets the best of them grow.
 
-    def __init__(
-        self,
-        programs: Sequence[Program],
-        weights: Weights,
-        options: Mapping[str, Any],
-        trivial: Trivial | None,
-        tolerance: float,
-        clock: Clock,
-        offer: Callable[[Program, Plan], None],
-        skip: Callable[[Program, str], None],
-    ) -> None:
+    Each plan is handed to `offer`, what fails to `skip`.
+    """
+
+    def __init__(self, programs: Sequence[Program], terms: Terms, clock: Clock) -> None:
         super().__init__(name="fsmdp bounds", daemon=False)
         self.clock = clock
         self.first = threading.Event()
         """Set when the first program has been solved, or never will be."""
         self.errors: list[BaseException] = []
-        self._work = programs, weights, options, trivial, tolerance, offer, skip
+        self._programs, self._terms = programs, terms
         self._next = 0
+        self._growing: list[tuple[Program, Tightening]] = []
 
     def run(self) -> None:
-        """Until all are done or the clock stops."""
+        """Until nothing is left to try or the clock stops."""
         try:
             while self.left():
                 self.solve_next()
+            while self.tighten():
+                pass
         except Stopped:
             pass
         except BaseException as error:
@@ -65,26 +79,67 @@ class Bounding(threading.Thread):
 
     def left(self) -> int:
         """How many programs were not tried yet."""
-        return len(self._work[0]) - self._next
+        return len(self._programs) - self._next
 
     def solve_next(self) -> None:
         """Solve one program. `Stopped` if there is no time for another."""
-        programs, weights, options, trivial, tolerance, offer, skip = self._work
-        program, self._next = programs[self._next], self._next + 1
-        clock = self.clock.share(SHARE) if self.left() else self.clock
-        try:
-            problem = problem_of_model(
+        program, self._next = self._programs[self._next], self._next + 1
+        clock = self.clock.share(SHARE)
+
+        def problem_of(basis: Basis, clock: Clock) -> Problem:
+            terms = self._terms
+            exact = terms.options["mini_bucket"] is None
+            return problem_of_model(
                 program.view.model,
-                program.basis(),
-                weights,
-                trivial=None if program.view.joined else trivial,
+                basis,
+                terms.weights,
+                budget=BUDGET if exact else None,
+                trivial=None if program.view.joined else terms.trivial,
                 clock=clock,
-                **options,
+                **terms.options,
             )
-            offer(program, Programs(tolerance).solve(problem, clock))
+
+        below = self._terms.below
+        tightening = Tightening(
+            program.view.model, program.basis(), problem_of, below, grows=program.grows
+        )
+        try:
+            tightening.begin(clock)
+            self._hand_out(program, tightening, clock, stages=True)
+            self._growing.append((program, tightening))
         except Stopped:
             self.clock.check()
         except FsmdpError as error:
-            skip(program, str(error))
+            self._terms.skip(program, str(error))
         finally:
             self.first.set()
+
+    def tighten(self) -> bool:
+        """Let the basis of the tightest bound grow, or its blocks of steps; False if none can."""
+        while self._growing:
+            at = min(range(len(self._growing)), key=lambda one: self._growing[one][1].value)
+            program, tightening = self._growing[at]
+            before = tightening.value
+            try:
+                if tightening.advance(self.clock) is not None:
+                    if tightening.value < before:
+                        self._hand_out(program, tightening, self.clock)
+                    return True
+            except FsmdpError as error:
+                self._terms.skip(program, str(error))
+            del self._growing[at]
+        return False
+
+    def _hand_out(
+        self, program: Program, tightening: Tightening, clock: Clock, *, stages: bool = False
+    ) -> None:
+        problem, found = tightening.problem, tightening.found
+        assert problem is not None
+        assert found is not None
+        policy = None
+        if stages:
+            left = clock.part(seconds_of_excesses(problem.network))
+            policy = stage_weights(problem, left.share(STAGES_SHARE))
+        # What was found in time is certified in what is left of all the time.
+        plan = plan_of(problem, tightening.blocks, found, self.clock, policy)
+        self._terms.offer(program, plan, stages)

@@ -21,7 +21,7 @@ from fsmdp.planning.planner import Request, Tell
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.followed import array_policy
 from fsmdp.simulation.gap import idle_action
-from fsmdp.solver.bounding import Bounding, Program
+from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.hand import Hand, rounding
@@ -65,6 +65,9 @@ FEW_SUCCESSORS = 64.0
 
 SEARCH_TRIALS = 10**5
 """Without a time limit."""
+
+UNTIMED_GROWTH = 2
+"""Times that the basis or the steps of a bound are refined without a time limit."""
 
 LEFT_BEHIND = 0.25
 """Seconds that the thread of bounds has to end by itself; then what it finds comes too late."""
@@ -213,33 +216,38 @@ class Loop:
         if not isinstance(self.weights, str):
             views = views[-1:]  # weights speak of the model's own variables
         if self.basis is not None:
-            programs = [Program("given functions", views[-1], partial(_same, self.basis))]
+            given = partial(_same, self.basis)
+            programs = [Program("given functions", views[-1], given, grows=False)]
         else:
             programs = [
                 Program(f"{view.name}{kind}", view, partial(make, view.model))
                 for kind, make in (("singles", Basis.singles), ("pairs", Basis.pairs))
                 for view in views
             ]
-        bounding = Bounding(
-            programs,
+        terms = Terms(
             self.weights,
             self.options,
             self.hand.alone.trivial,
-            self.wishes.tolerance,
-            self.hand.searching.branch(),
+            self._earned,
             self._offer,
             self._skip,
         )
+        bounding = Bounding(programs, terms, self.hand.searching.branch())
         if self.hand.timed:
             bounding.start()
         return bounding
+
+    def _earned(self) -> float:
+        """What the best policy so far earns, which no bound is below."""
+        best = self.hand.judge.incumbent
+        return -np.inf if best is None else best.mean
 
     def _skip(self, program: Program, why: str) -> None:
         if self.over:
             return
         self.hand.note(f"program of {program.name}: {why.partition(';')[0]}")
 
-    def _offer(self, program: Program, plan: Plan) -> None:
+    def _offer(self, program: Program, plan: Plan, acts: bool) -> None:
         """Called by the thread of bounds: take the bound, keep the policy for later."""
         if self.over:
             return
@@ -250,14 +258,16 @@ class Loop:
             before = self.hand.upper_bound
             if program.view.joined is None and plan.upper_bound < self.hand.bound_plan.upper_bound:
                 self.hand.bound_plan = plan
-            self.offers.append((program, plan))
+            if acts:
+                self.offers.append((program, plan))
         if program.view.joined is not None:
             slack = rounding(program.view.model)  # of the joined tables
             self.hand.lower(
                 plan.upper_bound + slack, "elimination, with exclusive variables joined"
             )
         self.hand.note(
-            f"program of {program.name}", "bound" if self.hand.upper_bound < before else ""
+            f"program of {program.name}, {len(plan.basis)} functions",
+            "bound" if self.hand.upper_bound < before else "",
         )
 
     def _take_offers(self, engines: list[Engine]) -> None:
@@ -327,6 +337,10 @@ class Loop:
                 bounding.solve_next()
                 self._take_offers(engines)
                 yield
+            for _ in range(0 if bounding.left() else UNTIMED_GROWTH):
+                if bounding.tighten():
+                    self._take_offers(engines)
+                    yield
 
     def _project(self, engine: Engine, engines: list[Engine]) -> None:
         """Exact values of a few variables, all others as they are met, give a policy."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -29,11 +28,14 @@ MOST_CANDIDATES = 400
 GROWTH, LEAST = 3, 3
 """A basis grows by one function for so many that it has, and by so many at least."""
 
-SHARE = 3e-3
+SHARE = 1e-2
 """A program is solved until what it can still gain is less than this share of the gap."""
 
 USELESS = 1e-9
 """A function whose weights are all smaller, times its size in rewards, is dropped."""
+
+PATIENCE = 4
+"""Times that a basis may grow, ever faster, without a tighter bound before it is given up."""
 
 FALL = 1e-5
 """A bound that falls by less, relative to itself, has not."""
@@ -57,6 +59,7 @@ class Tightening:
         below: Callable[[], float] | None = None,
         blocks: Blocks | None = None,
         share: float = SHARE,
+        grows: bool = True,
     ) -> None:
         self.model, self._below, self._share = model, below, share
         self._problem_of = problem_of
@@ -66,12 +69,19 @@ class Tightening:
         self.found: BundleSolution | None = None
         self._most_variables = MOST_VARIABLES
         self._idle = 0  # times in a row that growth has not made the bound fall
-        self._rates = {"refine": np.inf, "grow": np.inf}  # of the bound's fall, at the last try
+        # How fast the bound fell at the last try, by work and not by time: a seed decides all.
+        self._rates = {"refine": np.inf} | ({"grow": np.inf} if grows else {})
 
     @property
     def basis(self) -> Basis:
         """Functions at present."""
         return self._first if self.problem is None else self.problem.network.basis
+
+    @property
+    def value(self) -> float:
+        """The bound at present, before it is certified."""
+        assert self.found is not None
+        return self.found.value
 
     @property
     def blocks(self) -> Blocks:
@@ -92,14 +102,20 @@ class Tightening:
         assert self.found is not None
         while self._rates:
             choice = max(self._rates, key=self._rates.__getitem__)
-            before, began = self.found.value, time.perf_counter()
+            before = self.found.value
             del self._rates[choice]  # and back to the end: of equals, the one not tried last
             if (self.grow if choice == "grow" else self.refine)(clock):
-                seconds = time.perf_counter() - began
-                fall = max(0.0, before - self.found.value)
-                self._rates[choice] = fall / max(seconds, 1e-3)
+                self._rates[choice] = max(0.0, before - self.found.value) / self._work()
                 return choice
         return None
+
+    def _work(self) -> float:
+        """What the last program took, roughly: oracles and masters of all rounds."""
+        assert self.problem is not None
+        assert self.found is not None
+        columns, links = self.found.shared.shape[1], len(self.blocks.links)
+        oracle = self.problem.network.elimination.schedule.n_terms
+        return float(self.found.rounds * links * (oracle + 100.0 * columns**2))
 
     def refine(self, clock: Clock) -> bool:
         """Divide the blocks; False if every step is one already."""
@@ -121,6 +137,8 @@ class Tightening:
         """
         assert self.problem is not None
         assert self.found is not None
+        if self._idle >= PATIENCE:
+            return False
         chosen = self.candidates(clock, batch)
         while len(chosen) == 1 and self._most_variables < len(self.model.variables):
             self._most_variables += 1
@@ -175,7 +193,8 @@ class Tightening:
         enough = 0.0
         if self.found is not None:
             value = self.found.value
-            left = abs(value) / 10 if self._below is None else value - self._below()
+            below = -np.inf if self._below is None else self._below()
+            left = value - below if np.isfinite(below) else abs(value) / 10
             enough = self._share * max(0.0, left)
         return minimise(*parts, start, cuts, enough=enough, clock=clock)
 
