@@ -162,6 +162,7 @@ HEADERS = {
     "scopes": [[], [[0]], [[-1]], [["x"]], [[1, 0]], None],
     "witness": [[], [0, [0, 0, 0], "reboot-0", 0.0], [1, [0, 0, 2], "reboot-0", 0.0]],
     "view": ["sideways", None, 3],
+    "elimination": [[], "steps", {"steps": []}, {"steps": [[[0]]], "finals": []}],
     "status": ["fine", None, 1],
     "seconds": [{"a": "b"}, [], {"a": -1.0}, None],
     "choices": ["text", [1], None],

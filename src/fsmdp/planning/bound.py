@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fsmdp.elimination.hints import Hint
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
@@ -18,7 +19,8 @@ class Bound:
     """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination.
 
     `at_start` bounds what can be earned from the initial distribution where more is known of it
-    than the weights say, by a search or by exact values (`proof`).
+    than the weights say, by a search or by exact values (`proof`). `hint` tells a checker how it
+    was eliminated, where that is not exact and another way may prove less.
     """
 
     variables: tuple[Variable, ...]
@@ -28,6 +30,7 @@ class Bound:
     certificate: Certificate
     at_start: float = math.inf
     proof: str = "elimination"
+    hint: Hint | None = field(default=None, repr=False)
 
     @property
     def upper_bound(self) -> float:

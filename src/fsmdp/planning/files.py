@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
+from fsmdp.elimination.hints import Hint
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
@@ -40,6 +41,15 @@ EXPECTED = "expected a file that Plan.save wrote"
 Name = Annotated[str, StringConstraints(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Positions = Annotated[tuple[Count, ...], Strict(False)]  # a list in JSON
+
+
+class Steps(Document):
+    """How variables were eliminated, as `fsmdp.elimination.hints.Hint` says."""
+
+    steps: list[
+        Annotated[tuple[list[Annotated[tuple[int, ...], Strict(False)]], Positions], Strict(False)]
+    ]
+    finals: list[Count]
 
 
 class About(Document):
@@ -78,6 +88,7 @@ class About(Document):
     seconds: dict[str, Annotated[float, Field(ge=0)]]
     choices: list[str]
     view: Literal[VIEWS]  # type: ignore[valid-type]
+    elimination: Steps | None = None  # where it was not exact: what a checker may try
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -113,6 +124,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "seconds": dict(plan.seconds),
         "choices": list(plan.effort.choices),
         "view": plan.view,
+        "elimination": None if plan.bound.hint is None else asdict(plan.bound.hint),
     }
     arrays: dict[str, Any] = {
         "about": pack_json(about),
@@ -204,6 +216,7 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
             Certificate(violations, lifts, _witness(about, variables, n_steps), about.upper_bound),
             math.inf if about.at_start is None else about.at_start,
             about.proof,
+            _hint(about.elimination),
         ),
         weights=weights,
         weights_certified=about.weights_certified,
@@ -223,6 +236,16 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
         incumbent=about.incumbent,
         candidates=tuple(about.candidates),
         log=tuple(about.log),
+    )
+
+
+def _hint(steps: Steps | None) -> Hint | None:
+    """What is said of elimination: only a checker reads it, and does not trust it."""
+    if steps is None:
+        return None
+    return Hint(
+        tuple((tuple(terms), eliminated) for terms, eliminated in steps.steps),
+        tuple(steps.finals),
     )
 
 

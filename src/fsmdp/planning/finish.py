@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsmdp.elimination.hints import hint_of
 from fsmdp.errors import PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bound import Bound
@@ -82,6 +83,7 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
             network.basis,
             _with_last_step(lifted, network.horizon),
             certificate,
+            hint=None if network.elimination.is_exact else hint_of(network.elimination.schedule),
         ),
         weights=_with_last_step(weights, network.horizon),
         weights_certified=policy is not None,

@@ -115,7 +115,7 @@ class Tightening:
         assert self.found is not None
         columns, links = self.found.shared.shape[1], len(self.blocks.links)
         oracle = self.problem.network.elimination.schedule.n_terms
-        return float(self.found.rounds * links * (oracle + 100.0 * columns**2))
+        return float((1 + self.found.rounds) * links * (oracle + 100.0 * columns**2))
 
     def refine(self, clock: Clock) -> bool:
         """Divide the blocks; False if every step is one already."""

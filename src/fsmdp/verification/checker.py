@@ -54,6 +54,7 @@ LARGEST_MODEL, LARGEST_PLAN, LARGEST_PART = 2**26, 2**30, 2**28  # bytes: files,
 LARGEST_TABLE, LARGEST_MEMORY = 2**20, 2**22  # entries; one takes about 250 bytes
 SMALL_TABLE = 2**10  # up to here one order of elimination is good enough for all actions
 MOST_WORK = 5 * 10**7  # products, about a minute, to find the values of all states
+MOST_HINTED = 2 * 10**7  # additions of a step, about ten seconds, a plan's own way
 UNIT_BITS = 1200  # finer than the smallest float, 2^-1074
 UNIT = Fraction(1, 2**UNIT_BITS)
 ROW_TOLERANCE = Fraction(1, 10**9)
@@ -65,6 +66,10 @@ Tell = Callable[[str], None]
 
 class BadInputError(Exception):
     """A file that cannot be read, or a network too wide for this checker."""
+
+
+class TooWideError(BadInputError):
+    """A network whose elimination needs too large a table."""
 
 
 def expect(condition: bool, message: str) -> None:
@@ -138,6 +143,19 @@ class Claim:
     upper_bound: Fraction
     at_start: Fraction | None  # tighter, for a reason that is not in the weights
     reason: str
+    hint: Hint | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hint:
+    """How a plan says its maximum may be bounded: steps, each of which adds up terms.
+
+    A term is (table of the network, action, sign) or (earlier step,); some variables are maxed out
+    of their sum. An action's largest sum is at most the number that its final step leaves.
+    """
+
+    steps: tuple[tuple[tuple[tuple[int, ...], ...], Axes], ...]
+    finals: tuple[int, ...]  # of each action
 
 
 # Reading a model -------------------------------------------------------------------------------
@@ -401,6 +419,7 @@ def read_claim(content: bytes) -> Claim:
     data = read_json(bytes(header), "plan")
     expect(isinstance(data, dict), "plan: expected an object")
     expect_format(data, PLAN)
+    hint = data.get("elimination")
     needed = "variables actions horizon discount scopes upper_bound at_start proof"
     data = entries({key: data[key] for key in needed.split() if key in data}, "plan", needed)
     pairs = [as_list(one, "plan: variables") for one in as_list(data["variables"], "plan")]
@@ -425,7 +444,32 @@ def read_claim(content: bytes) -> Claim:
         rational(data["upper_bound"], "plan: upper_bound"),
         None if at_start is None else rational(at_start, "plan: at_start"),
         short(data["proof"]),
+        read_hint(hint, len(sizes)),
     )
+
+
+def read_hint(data: Any, n_variables: int) -> Hint | None:
+    """Steps of an elimination, in which nothing but their form is looked at here."""
+    if data is None:
+        return None
+    where = "plan: elimination"
+    given = entries(data, where, "steps finals")
+    steps = []
+    for number, one in enumerate(as_list(given["steps"], where)):
+        parts = as_list(one, where)
+        expect(len(parts) == 2, f"{where}: expected terms and variables")
+        terms = []
+        for term in as_list(parts[0], where):
+            good = isinstance(term, list) and all(type(at) is int for at in term)
+            good = good and (len(term) == 3 or (len(term) == 1 and 0 <= term[0] < number))
+            expect(good, f"{where}: expected tables and messages of earlier steps")
+            terms.append(tuple(term))
+        variables = as_list(parts[1], where)
+        good = all(type(axis) is int and 0 <= axis < n_variables for axis in variables)
+        expect(good and len(set(variables)) == len(variables), f"{where}: wrong variables")
+        steps.append((tuple(terms), tuple(variables)))
+    finals = [whole(one, 0, len(steps) - 1, where) for one in as_list(given["finals"], where)]
+    return Hint(tuple(steps), tuple(finals))
 
 
 def read_array(packed: zipfile.ZipFile, name: str, kind: str) -> tuple[Sequence[Any], Axes]:
@@ -620,12 +664,12 @@ def expectations(model: Model, function: Table, places: Places) -> Cases[Table]:
 
 def refuse_if_large(size: int, axes: Sequence[int], what: str) -> None:
     """Refuse a table before it is made."""
-    expect(
-        size <= LARGEST_TABLE,
-        f"too wide: {what} needs a table of {decimal(Fraction(size), digits=3)} entries over "
-        f"{len(axes)} variables, {decimal(Fraction(size, 2**22), digits=3)} GiB or so; the limit "
-        f"is {LARGEST_TABLE} entries",
-    )
+    if size > LARGEST_TABLE:
+        raise TooWideError(
+            f"too wide: {what} needs a table of {decimal(Fraction(size), digits=3)} entries over "
+            f"{len(axes)} variables, {decimal(Fraction(size, 2**22), digits=3)} GiB or so; the "
+            f"limit is {LARGEST_TABLE} entries"
+        )
 
 
 # Elimination -----------------------------------------------------------------------------------
@@ -682,6 +726,30 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """The left side of the inequality: usual terms, and those that an action changes, by place.
+
+    `places` are those of all tables in the order of a plan: functions, rewards, expectations; None
+    where a function is not used.
+    """
+
+    usual: Sequence[Term]
+    changes: Mapping[int, Mapping[int, Term]]
+    places: Sequence[int | None]
+
+    def of_action(self, action: int) -> list[Term]:
+        """All terms of one action."""
+        changed = self.changes.get(action, {})
+        return [changed.get(place, term) for place, term in enumerate(self.usual)]
+
+    def table(self, number: int, action: int) -> Term | None:
+        """One term, as a plan counts them; None if its weight is always 0."""
+        expect(0 <= number < len(self.places), "plan: elimination: no such table")
+        place = self.places[number]
+        return None if place is None else self.changes.get(action, {}).get(place, self.usual[place])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Network:
     """The terms of one action, by the variable with which each is eliminated."""
 
@@ -692,23 +760,18 @@ class Network:
     largest: int  # entries of a table
 
 
-def make_networks(
-    usual: Sequence[Term], changes: Mapping[int, Mapping[int, Term]], n_actions: int, places: Places
-) -> list[Network]:
+def make_networks(all_terms: Terms, n_actions: int, places: Places) -> list[Network]:
     """One network for each action that changes some terms, and one for all the others."""
+    changes = all_terms.changes
     plain = next((action for action in range(n_actions) if action not in changes), None)
     actions = [*([] if plain is None else [plain]), *sorted(changes)]
     typical = min(actions, key=lambda action: len(changes.get(action, {})))
     shared: dict[tuple[Term, ...], tuple[Term, ...]] = {}
-
-    def terms_of(action: int) -> list[Term]:
-        return [changes.get(action, {}).get(place, term) for place, term in enumerate(usual)]
-
-    order = elimination_order(term.table.axes for term in terms_of(typical))
-    ordinary = largest_table(order, terms_of(typical), places)[0]
+    order = elimination_order(term.table.axes for term in all_terms.of_action(typical))
+    ordinary = largest_table(order, all_terms.of_action(typical), places)[0]
     networks = []
     for action in actions:
-        terms = terms_of(action)
+        terms = all_terms.of_action(action)
         chosen = [
             *order,
             *sorted({axis for term in terms for axis in term.table.axes} - set(order)),
@@ -781,7 +844,7 @@ class Step:
                 tables = [*map(self.in_units, terms), *messages]
                 if added is not None:
                     added.append((axis, tables))
-                message = self._eliminate(axis, tables)
+                message = self.eliminate((axis,), tables)
                 self._kept += len(message.numbers)
                 if self._kept > LARGEST_MEMORY:
                     self._messages.clear()
@@ -794,14 +857,14 @@ class Step:
                 total += message.numbers[0]
         return int(total)
 
-    def _eliminate(self, axis: int, tables: Sequence[Table]) -> Table:
-        """max over one variable of the sum of all tables that depend on it."""
-        rest = tuple(sorted({other for table in tables for other in table.axes} - {axis}))
-        full = (*rest, axis)
+    def eliminate(self, axes: Axes, tables: Sequence[Table]) -> Table:
+        """max over some variables of the sum of tables."""
+        rest = tuple(sorted({other for table in tables for other in table.axes} - {*axes}))
+        full = (*rest, *axes)
         sums = [0] * self.places.count(full)
         for table in tables:
             sums = list(map(add, sums, self.places.spread(table, full)))
-        size = self.places.sizes[axis]
+        size = self.places.count(axes)
         if size > 1:
             sums = list(map(max, *(sums[value::size] for value in range(size))))
         return Table(rest, sums)
@@ -818,6 +881,76 @@ class Step:
                 sums.append(sum(self.places.entry(table, state) for table in tables))
             state[axis] = sums.index(max(sums))
         return tuple(state)
+
+
+class Hinted:
+    """A plan's own way to bound the largest sum of each action, checked before it is used.
+
+    At any state, a step's message is at least the sum of its terms. So a final step that leaves a
+    single number has one that is at least the sum, at every state, of all tables that went into it,
+    whichever way. If these are an action's terms, each as often as it should be, that is a bound.
+    """
+
+    def __init__(self, hint: Hint, terms: Terms, n_actions: int, places: Places) -> None:
+        expect(len(hint.finals) == n_actions, "plan: elimination: expected a step for each action")
+        self.places = places
+        self.finals = hint.finals
+        self.steps: list[tuple[tuple[Term, int] | int, ...]] = []
+        self.axes: list[Axes] = []  # maxed out
+        self.largest = 1
+        scopes: list[Axes] = []
+        added: list[Counter[Term]] = []
+        work = 0
+        for given, maxed in hint.steps:
+            parts: list[tuple[Term, int] | int] = []
+            total: Counter[Term] = Counter()
+            for one in given:
+                if len(one) == 1:
+                    parts.append(one[0])
+                    total.update(added[one[0]])
+                    continue
+                expect(0 <= one[1] < n_actions and abs(one[2]) == 1, "plan: elimination: no term")
+                term = terms.table(one[0], one[1])
+                if term is not None:
+                    parts.append((term, one[2]))
+                    total[term] += one[2]
+            joined = {
+                axis
+                for part in parts
+                for axis in (scopes[part] if isinstance(part, int) else part[0].table.axes)
+            }
+            size = places.count(joined | {*maxed})
+            refuse_if_large(size, tuple(joined), "a step of the plan's own elimination")
+            work += size * max(1, len(parts))
+            self.largest = max(self.largest, size)
+            self.steps.append(tuple(parts))
+            self.axes.append(maxed)
+            scopes.append(tuple(sorted(joined - {*maxed})))
+            added.append(total)
+        expect(work <= MOST_HINTED, f"the plan's own elimination takes {work} additions a step")
+        for action, final in enumerate(hint.finals):
+            wanted = Counter(terms.of_action(action))
+            found = +added[final] if min(added[final].values(), default=0) >= 0 else None
+            good = found == wanted and not scopes[final]
+            expect(
+                good, f"plan: elimination: what it adds up for action {action} is something else"
+            )
+
+    def maxima(self, now: Step) -> list[int]:
+        """A number for each action that its sum nowhere exceeds."""
+        made: list[Table] = []
+        for parts, maxed in zip(self.steps, self.axes, strict=True):
+            tables = []
+            for part in parts:
+                if isinstance(part, int):
+                    tables.append(made[part])
+                elif part[1] > 0:
+                    tables.append(now.in_units(part[0]))
+                else:  # what was rounded up is taken back as it was
+                    table = now.in_units(part[0])
+                    tables.append(Table(table.axes, [-number for number in table.numbers]))
+            made.append(now.eliminate(maxed, tables))
+        return [int(made[final].numbers[0]) for final in self.finals]
 
 
 # The verdict -----------------------------------------------------------------------------------
@@ -922,7 +1055,27 @@ def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
         same = getattr(model, what) == getattr(claim, what)
         expect(same, f"the plan is for another model: {what} differ")
     places = Places(model.sizes)
-    networks = make_networks(*bellman_terms(model, claim, places, tell), len(model.actions), places)
+    terms = bellman_terms(model, claim, places, tell)
+    try:
+        steps, widest = by_elimination(model, claim, terms, places, tell)
+    except TooWideError:
+        if claim.hint is None:
+            raise
+        steps, widest = by_hint(model, claim, claim.hint, terms, places, tell)
+    bound = mean_at_start(model, zip(claim.weights[0], claim.functions, strict=True))
+    feasible = all(one.most <= 0 for one in steps)
+    at_start = None
+    if feasible and claim.at_start is not None and claim.at_start < bound:
+        at_start = values_at_start(model, claim, claim.at_start, places, tell)
+    seconds = time.perf_counter() - began
+    return Verdict(claim, bound, tuple(steps), at_start, widest, seconds)
+
+
+def by_elimination(
+    model: Model, claim: Claim, terms: Terms, places: Places, tell: Tell
+) -> tuple[list[Excess], int]:
+    """The largest left side of every step, and where; and the entries of the largest table."""
+    networks = make_networks(terms, len(model.actions), places)
     steps = []
     for step in range(len(claim.weights)):
         now = Step(step, places)
@@ -935,19 +1088,32 @@ def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
         here = sum(term.factor(step) * places.entry(term.table, state) for term in network.terms)
         name = model.actions[network.action]
         steps.append(Excess(step + 1, max(found) * UNIT, here, state, name))
-    bound = mean_at_start(model, zip(claim.weights[0], claim.functions, strict=True))
-    feasible = all(one.most <= 0 for one in steps)
-    at_start = None
-    if feasible and claim.at_start is not None and claim.at_start < bound:
-        at_start = values_at_start(model, claim, claim.at_start, places, tell)
-    widest = max(network.largest for network in networks)
-    seconds = time.perf_counter() - began
-    return Verdict(claim, bound, tuple(steps), at_start, widest, seconds)
+    return steps, max(network.largest for network in networks)
 
 
-def bellman_terms(
-    model: Model, claim: Claim, places: Places, tell: Tell
-) -> tuple[list[Term], dict[int, dict[int, Term]]]:
+def by_hint(
+    model: Model, claim: Claim, hint: Hint, terms: Terms, places: Places, tell: Tell
+) -> tuple[list[Excess], int]:
+    """A number that the left side of every step nowhere exceeds, the plan's own way.
+
+    It is attained at no state, so that it may prove the claim but not refute it.
+    """
+    hinted = Hinted(hint, terms, len(model.actions), places)
+    steps = []
+    for step in range(len(claim.weights)):
+        tell(f"step {step + 1} of {len(claim.weights)}, by the plan's own elimination")
+        found = hinted.maxima(Step(step, places))
+        action = found.index(max(found))
+        state = (0,) * len(model.variables)
+        at_state = (
+            term.factor(step) * places.entry(term.table, state) for term in terms.of_action(action)
+        )
+        name = model.actions[action]
+        steps.append(Excess(step + 1, max(found) * UNIT, sum(at_state, Fraction()), state, name))
+    return steps, hinted.largest
+
+
+def bellman_terms(model: Model, claim: Claim, places: Places, tell: Tell) -> Terms:
     """The left side of the inequality: usual terms, and those that an action changes, by place."""
     usual: list[Term] = []
     changes: dict[int, dict[int, Term]] = {}
@@ -967,15 +1133,19 @@ def bellman_terms(
             model.discount * claim.weights[after][j] if after < len(claim.weights) else Fraction()
         )
 
+    rewards = range(len(model.rewards))
     for reward in model.rewards:
         include(reward, lambda _: Fraction(1))
+    functions: list[int | None] = [None] * len(claim.functions)
+    means: list[int | None] = [None] * len(claim.functions)
     used = [j for j in range(len(claim.functions)) if any(row[j] for row in claim.weights)]
     for number, j in enumerate(used):
         tell(f"expectations: {number} of {len(used)} functions")
         function = without_idle_axes(claim.functions[j], places)
+        functions[j], means[j] = len(usual), len(usual) + 1
         include(Cases(function, {}), partial(weight, j, -1))
         include(expectations(model, function, places), partial(weight_after, j))
-    return usual, changes
+    return Terms(usual, changes, (*functions, *rewards, *means))
 
 
 def mean_at_start(model: Model, terms: Iterable[tuple[Fraction, Table]]) -> Fraction:
