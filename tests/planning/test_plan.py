@@ -179,7 +179,7 @@ def test_programs_take_the_policy_of_the_stages_and_the_bound_of_the_joint_progr
     assert both.columns > 0
 
 
-def test_programs_turn_to_cutting_planes_where_the_network_is_wide():
+def test_programs_turn_to_bundles_where_the_network_is_wide():
     rng = np.random.default_rng(0)
     topology = {
         i: rng.choice([j for j in range(12) if j != i], 3, replace=False).tolist()
@@ -188,7 +188,7 @@ def test_programs_turn_to_cutting_planes_where_the_network_is_wide():
     model = domains.sysadmin(12, topology=topology, horizon=20)
     plan = fsmdp.plan(model, method="programs").require_optimal()
     assert plan.induced_width >= 7
-    assert any("by cutting planes" in choice for choice in plan.effort.choices)
+    assert any("by bundles" in choice for choice in plan.effort.choices)
     assert plan.upper_bound >= fsmdp.rollout(model, plan, 2000).mean
 
 

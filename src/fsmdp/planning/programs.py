@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.cutting_planes import CuttingPlanes
 from fsmdp.planning.joint import Joint
@@ -15,10 +17,15 @@ from fsmdp.planning.rows import LARGEST_PROGRAM
 from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import Stagewise
 
+FEW_ROWS = 1.0
+"""Seconds that rows may be expected to take to be preferred to bundles."""
+
+UNSOLVED = (Status.INACCURATE, Status.FAILED, Status.INFEASIBLE)
+
 
 @dataclass(frozen=True, slots=True)
 class Programs(Planner):
-    """Policy by the fastest suitable method, bound by the joint program or its cutting planes."""
+    """Policy by the fastest suitable method, bound by the engine that suits the joint program."""
 
     tolerance: Tolerance = 1e-6
     time_limit: Seconds = None
@@ -26,17 +33,11 @@ class Programs(Planner):
     def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
         clock = clock or self.own_clock
-        bounding: Planner = Joint()
-        chosen = "bound: the joint program, by rows"
-        if not rows_fit(problem) or seconds_by_cuts(problem) < seconds_by_rows(problem):
-            bounding = CuttingPlanes(self.tolerance)
-            chosen = "bound: the joint program, by cutting planes"
+        bounding, chosen = _engine(problem, self.tolerance)
         log.info(chosen)
-        if isinstance(bounding, CuttingPlanes) and problem.network.horizon is not None:
+        if not isinstance(bounding, Joint) and problem.network.horizon is not None:
             found = bounding.solve(problem, clock)
-            return _with_choices(
-                found, chosen, "policy: greedy in the stages of the cutting planes"
-            )
+            return _with_choices(found, chosen, "policy: greedy in the stages")
         if problem.network.horizon is None:
             uniform = replace(problem, means=problem.uniform)
             policy = _unless_stopped(bounding, uniform, clock.share(0.5))
@@ -45,6 +46,11 @@ class Programs(Planner):
             policy = _unless_stopped(Stagewise(), problem, clock.share(0.5))
             reason = "policy: greedy in the stages, one program for each step"
         bound = _unless_stopped(bounding, problem, clock)
+        if bound is not None and bound.status in UNSOLVED and problem.intervals.exact:
+            # A solver that lost its way: the oracle of a bundle cannot.
+            other = _unless_stopped(Bundled(self.tolerance), problem, clock)
+            if other is not None and other.upper_bound < bound.upper_bound:
+                bound, chosen = other, f"{chosen}, and by bundles, since rows ended {bound.status}"
         if policy is None or bound is None:
             only = policy or bound
             if only is None:
@@ -53,6 +59,16 @@ class Programs(Planner):
             return _with_choices(replace(only, ended=ended), chosen)
         log.info(reason)
         return _with_choices(_joined(policy, bound), chosen, reason)
+
+
+def _engine(problem: Problem, tolerance: float) -> tuple[Planner, str]:
+    """Rows where they are few; otherwise bundles in a known model, and cuts in any other."""
+    rows = seconds_by_rows(problem) if rows_fit(problem) else math.inf
+    if problem.intervals.exact and rows > FEW_ROWS:
+        return Bundled(tolerance), "bound: the joint program, by bundles"
+    if rows <= seconds_by_cuts(problem):
+        return Joint(), "bound: the joint program, by rows"
+    return CuttingPlanes(tolerance), "bound: the joint program, by cutting planes"
 
 
 def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | None:
