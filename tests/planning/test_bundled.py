@@ -15,6 +15,7 @@ from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import state_means
+from fsmdp.planning.block_rows import SAMPLES, minimise_by_rows
 from fsmdp.planning.blocks import Blocks, coarse_blocks, finest_blocks
 from fsmdp.planning.bundle import minimise
 from fsmdp.planning.bundled import Bundled, divided
@@ -128,3 +129,28 @@ def test_bundles_refuse_what_is_known_up_to_intervals():
     wider = replace(problem.intervals, high=problem.intervals.high + 0.1)
     with pytest.raises(ModelError, match="known models"):
         Bundled().solve(replace(problem, intervals=wider))
+
+
+@settings(max_examples=15)
+@given(small_models(horizons=(1, 3, None)), st.sampled_from([None, 4]))
+def test_rows_of_blocks_find_what_bundles_find(model, size):
+    problem = problem_of_model(model, Basis.pairs(model), mini_bucket=size)
+    parts = problem.network, problem.intervals, problem.means, coarse_blocks(problem.network)
+    rows, bundle = minimise_by_rows(*parts), minimise(*parts)
+    span = max(1.0, abs(bundle.value))
+    assert rows.value == pytest.approx(bundle.value, abs=1e-4 * span)
+    certificate, _ = certify(problem.network, problem.intervals, rows.weights, problem.start)
+    assert certificate.violation <= 1e-9 * span
+
+
+def test_samples_of_the_duals_conserve_the_basis_up_to_noise():
+    model = sysadmin(6, horizon=8)
+    problem = problem_of_model(model, Basis.singles(model))
+    blocks = finest_blocks(problem.network)
+    found = minimise_by_rows(problem.network, problem.intervals, problem.means, blocks)
+    assert found.value == pytest.approx(7.5159, abs=1e-4)
+    for link in range(8):
+        assert found.measure[found.cuts.steps == link].sum() == pytest.approx(1.0)
+    own = slopes(model, problem.network.basis, blocks, found.cuts, found.measure)
+    assert np.abs(own[:, 0]).max() < 1e-9  # mass is conserved exactly
+    assert np.abs(own).max() < 6 / np.sqrt(SAMPLES)

@@ -39,6 +39,9 @@ CUTS_PER_COLUMN, PATIENCE = 3, 6
 """From so many cuts for each column of the master on, those are dropped that have held nothing for
 so many rounds."""
 
+MOST_HELD = 40
+"""Cuts of a link that another run may start from."""
+
 ENOUGH = 0.1
 """Share of the fall that the master promised which makes new weights the best."""
 
@@ -68,8 +71,12 @@ class BundleSolution:
 
     @property
     def held(self) -> Cuts:
-        """The cuts that hold the weights: those of the measure."""
-        return self.cuts.at(np.flatnonzero(self.measure > 1e-9 * self.measure.max(initial=0.0)))
+        """The cuts that hold the weights: those of most of the measure, of each link some."""
+        order = np.lexsort((-self.measure, self.cuts.steps))
+        links = self.cuts.steps[order]
+        place = np.arange(len(order)) - np.searchsorted(links, links)
+        least = 1e-9 * self.measure.max(initial=0.0)
+        return self.cuts.at(order[(place < MOST_HELD) & (self.measure[order] > least)])
 
 
 def minimise(

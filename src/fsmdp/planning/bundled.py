@@ -136,14 +136,13 @@ def tightest(
 def divided(found: BundleSolution, blocks: Blocks, finer: Blocks) -> BundleSolution:
     """The same weights and cuts in a finer division."""
     parents, links = blocks.parents(finer)
-    cuts, measure = found.cuts, found.measure
+    held = found.held
     parts, duals = [], []
     for old, new in enumerate(links):
-        rows = np.flatnonzero((cuts.steps == old) & (measure > 0))
+        part = held.at(np.flatnonzero(held.steps == old))
         for number in new:
-            part = cuts.at(rows)
-            parts.append(Cuts(np.full(len(rows), number), part.states, part.actions))
-            duals.append(measure[rows])
+            parts.append(Cuts(np.full(len(part), number), part.states, part.actions))
+            duals.append(np.full(len(part), finer.links[number].weight / max(1, len(part))))
     return replace(
         found,
         shared=found.shared[parents],

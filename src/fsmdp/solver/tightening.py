@@ -9,6 +9,7 @@ import numpy as np
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.planning.block_rows import minimise_by_rows, prefers_rows
 from fsmdp.planning.blocks import Blocks, coarse_blocks
 from fsmdp.planning.bundle import BundleSolution, minimise
 from fsmdp.planning.bundled import divided
@@ -126,7 +127,9 @@ class Tightening:
         finer = self.blocks.divided()
         start = divided(self.found, self.blocks, finer)
         self._blocks = finer
-        self.found = self._minimised(self.problem, start.shared, start.cuts, clock)
+        found = self._minimised(self.problem, start.shared, start.cuts, clock)
+        # Where rows end badly, what was there before is as good.
+        self.found = found if found.value <= start.value else start
         return True
 
     def grow(self, clock: Clock, batch: int | None = None) -> bool:
@@ -190,6 +193,8 @@ class Tightening:
         self, problem: Problem, start: Floats | None, cuts: Cuts | None, clock: Clock
     ) -> BundleSolution:
         parts = problem.network, problem.intervals, problem.means, self.blocks
+        if prefers_rows(problem.network, self.blocks):
+            return minimise_by_rows(*parts, clock)
         enough = 0.0
         if self.found is not None:
             value = self.found.value
