@@ -46,6 +46,7 @@ from .model.structure import Structure as Structure
 from .model.tables import Table as Table
 from .model.variables import Variable as Variable
 from .planning.bound import Bound as Bound
+from .planning.bundled import Bundled as Bundled
 from .planning.certificate import Certificate as Certificate
 from .planning.cutting_planes import CuttingPlanes as CuttingPlanes
 from .planning.ellipsoid import Ellipsoid as Ellipsoid

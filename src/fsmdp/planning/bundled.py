@@ -10,7 +10,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.planning.blocks import Blocks, coarse_blocks
 from fsmdp.planning.bundle import BundleSolution, minimise
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.finish import Solved, finish
 from fsmdp.planning.inequalities import Cuts, joined
 from fsmdp.planning.options import Count, Seconds, Tolerance
@@ -43,8 +43,9 @@ class Bundled(Planner):
     max_rounds: Count = 1000
     time_limit: Seconds = None
 
-    def solve(self, problem: Problem, clock: Clock = NO_LIMIT) -> Plan:
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """The joint program of all steps, or the stationary one if the horizon is infinite."""
+        clock = clock or self.own_clock
         if not problem.intervals.exact:
             raise ModelError(
                 "method 'bundled' plans in known models; this one is known up to intervals, use "
