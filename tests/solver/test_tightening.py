@@ -38,7 +38,6 @@ def test_growth_on_a_ring_of_six_does_better_than_all_pairs_with_as_many_functio
     for _ in range(6):
         assert found.grow(NO_LIMIT, 3)
         values.append(found.found.value)
-        assert found.scores(found.basis, NO_LIMIT).max() < 1e-4
     assert len(found.basis) <= 25
     assert values[0] == pytest.approx(7.5159, abs=1e-4)
     assert values == sorted(values, reverse=True)

@@ -24,7 +24,7 @@ from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.oracle import excesses_of
 from fsmdp.planning.rows import LARGEST_PROGRAM, bellman_rows, reward_scale
 
-SAMPLES = 300
+SAMPLES = 600
 """States and actions drawn from the duals of each link, to see which functions are missing."""
 
 
