@@ -109,3 +109,24 @@ def test_hints_are_in_the_file(tmp_path):
     plan.save(tmp_path / "plan.npz")
     again = load_plan(tmp_path / "plan.npz")
     assert again.bound.hint == plan.bound.hint
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        3,
+        [],
+        {"steps": []},
+        {"steps": [], "finals": [0]},
+        {"steps": [[[[0]], []]], "finals": [0]},
+        {"steps": [[[[0, 0]], []]], "finals": [0]},
+        {"steps": [[[[0, 0, 1]], [99]]], "finals": [0]},
+        {"steps": [[[[0, 0, 1]], [0, 0]]], "finals": [0]},
+        {"steps": [[[["a", 0, 1]], []]], "finals": [0]},
+        {"steps": [[[[0, 0, 1]]]], "finals": [0]},
+        {"steps": [[[[0, 0, 1]], []]], "finals": [1]},
+    ],
+)
+def test_steps_that_are_none_are_refused(steps):
+    with pytest.raises(checker.BadInputError, match="elimination"):
+        checker.read_hint(steps, 5)
