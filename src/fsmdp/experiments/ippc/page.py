@@ -9,6 +9,7 @@ from typing import Any
 from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
 from fsmdp.experiments.ippc.run import Result
 from fsmdp.foundation.disk import write_file
+from fsmdp.planning.gap import WORTH_SAYING, relative_gap
 
 SHOWN = ("prost_1s", "prost_5s", "gurobiplan_5s", "jaxplan_5s")
 """Planners that stand beside ours."""
@@ -29,7 +30,8 @@ nothing and acting at random, best is the best mean that anyone published. Publi
 20 to 30 episodes and noisy: some lie above what is possible, and where a problem was solved
 exactly, an optimal policy can score less than 1.
 
-*Bound* is what no policy can exceed, certified; no other planner has that column. *Closed* is the
+*Bound* is what no policy can exceed, certified; no other planner has that column. *Gap* is how far
+our best policy is below it, as a share of the bound, where that says anything. *Closed* is the
 share of the way from the trivial bound (the largest reward at every step) to our best policy that
 the bound has come. A value marked = is exact.
 
@@ -108,7 +110,7 @@ def _domains(results: Mapping[Problem, Result]) -> str:
 def _problems(results: Mapping[Problem, Result]) -> str:
     online = any("online_mean" in result for result in results.values())
     heads = ["problem", "states", "off line", *(["on line"] if online else [])]
-    heads += ["bound", "closed", "best published", "score"]
+    heads += ["bound", "gap", "closed", "best published", "score"]
     lines = [
         "## Problem by problem\n",
         "| " + " | ".join(heads) + " |",
@@ -131,6 +133,9 @@ def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
             best = max(best, result["online_mean"])
         cells.append(value)
     cells.append(("= " if result["exact"] else "") + short(result["upper_bound"]))
+    # Nobody earns more than an exact value: what episodes say beyond it is luck.
+    gap = 0.0 if result["exact"] else relative_gap(result["upper_bound"], best)
+    cells.append("" if gap > WORTH_SAYING else f"{100 * gap:.3g} %")
     way = result["trivial_bound"] - best
     closed = (result["trivial_bound"] - result["upper_bound"]) / way if way > 0 else 1.0
     cells.append(f"{100 * min(1.0, max(0.0, closed)):.0f} %")
