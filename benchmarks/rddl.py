@@ -88,6 +88,8 @@ def survey():
     rows = list(zip(found.contexts, found.reports, strict=True))
     tracks = [r for c, r in rows if c in ("ippc2011", "ippc2014") and "_MDP_" in r.name]
     imported = [report for report in tracks if report.status == "imported"]
+    left_out = [report for _, report in rows if report.status != "imported"]
+    too_many = sum("joint actions (limit" in report.reason for report in left_out)
     lines = [
         "# Survey of the RDDL repository",
         "",
@@ -96,7 +98,9 @@ def survey():
         "",
         f"Of the {len(tracks)} distinct instances of the MDP tracks of IPPC 2011 and 2014, "
         f"{len(imported)} are imported. Of all {len(rows)} distinct problems of the repository, "
-        f"{len(found.imported)} are; {len(found.repeated)} more repeat the text of others.",
+        f"{len(found.imported)} are; {len(found.repeated)} more repeat the text of others. "
+        f"{too_many or 'None'} of those left out {'are' if too_many > 1 else 'is'} left out for "
+        'the number of joint actions, which action variables would mend (`actions="factored"`).',
         "",
         "*merged* counts joint actions less those that differ in some effect or reward; *scope* is",
         "the largest number of fluents that one table looks at; *width* the induced width of the",

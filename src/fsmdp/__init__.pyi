@@ -30,6 +30,7 @@ from .learning.run.learn import learn as learn
 from .learning.theory.bounds import hoeffding_regret_bound as hoeffding_regret_bound
 from .learning.theory.bounds import regret_bound as regret_bound
 from .learning.theory.bounds import symmetric_regret_bound as symmetric_regret_bound
+from .model.actions import Actions as Actions
 from .model.basis import Basis as Basis
 from .model.cases import ANY as ANY
 from .model.cases import Case as Case
@@ -39,6 +40,7 @@ from .model.files import load as load
 from .model.files import save as save
 from .model.joined import Joined as Joined
 from .model.joining import join as join
+from .model.listing import factored as factored
 from .model.marginals import Marginals as Marginals
 from .model.mdp import FactoredMDP as FactoredMDP
 from .model.rewards import Reward as Reward

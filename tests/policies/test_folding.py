@@ -280,7 +280,7 @@ class TestChecks:
 
     def test_what_was_folded_is_accepted(self):
         self.check(self.policy.folded)
-        check_policy(self.policy, self.model.sizes, len(self.model.actions))
+        check_policy(self.policy, self.model.sizes, self.model.actions)
 
     @pytest.mark.parametrize(
         ("name", "change", "message"),
@@ -311,7 +311,9 @@ class TestChecks:
     def test_entries_that_are_not_finite_are_refused(self):
         entries = np.full_like(self.policy.entries, np.nan)
         with pytest.raises(ValueError, match="finite"):
-            check_policy(self.policy._replace(entries=entries), self.model.sizes, 10)
+            check_policy(
+                self.policy._replace(entries=entries), self.model.sizes, self.model.actions
+            )
 
     def test_a_policy_without_exceptions_has_one_number_and_acts(self):
         inputs = Inputs((0,), (2,))
@@ -320,7 +322,8 @@ class TestChecks:
         tables = fold(layout, np.ones((3, 2)))
         assert tables.shape == (3, 1)
         strides = np.zeros(1, dtype=np.int64)
-        check_policy(policy_arrays(FOLDED, strides, entries=tables, folded=layout.folded), (2,), 2)
+        policy = policy_arrays(FOLDED, strides, entries=tables, folded=layout.folded)
+        check_policy(policy, (2,), ("one", "two"))
 
 
 @pytest.mark.parametrize(

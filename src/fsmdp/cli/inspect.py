@@ -139,7 +139,8 @@ def model_facts(model: Any) -> dict[str, Any]:
         "sizes": sorted({variable.size for variable in model.variables}),
         "latents": len(model.latents),
         "log10_states": model.log10_states,
-        "actions": len(model.actions),
+        "actions": model.n_actions,
+        "action_variables": len(model.inputs) - len(model.variables),
         "horizon": model.horizon,
         "discount": model.discount,
         "reward_terms": len(model.rewards),
@@ -163,7 +164,7 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     rows = [
         ("states", count_of_states(facts["log10_states"])),
         ("variables", f"{facts['variables']} with {sizes} values each"),
-        ("actions", f"{facts['actions']}"),
+        ("actions", _actions_text(facts)),
         ("horizon", f"{facts['horizon'] or 'infinite'}, discount {facts['discount']:g}"),
         (
             "reward terms",
@@ -191,6 +192,14 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
                 name, f"{basis['functions']}", f"{basis['cells']:,}", size["elimination"], *numbers
             )
     console.print(networks)
+
+
+def _actions_text(facts: Mapping[str, Any]) -> str:
+    from fsmdp.foundation.checks import show_count
+
+    count = show_count(facts["actions"])
+    made_of = facts["action_variables"]
+    return f"{count} joint ones, of {made_of} variables" if made_of else count
 
 
 def _show_domains(as_json: bool) -> None:

@@ -116,7 +116,7 @@ def plan_command(
         "status": str(found.status),
         "method": found.method,
         "variables": len(model.variables),
-        "actions": len(model.actions),
+        "actions": model.n_actions,
         "log10_states": model.log10_states,
         "functions": len(found.basis),
         "induced_width": found.induced_width,

@@ -88,6 +88,10 @@ def simulate_command(
     )
 
 
+MOST_NAMED = 1000
+"""Actions that are named in a message; of more, it is said what they are made of."""
+
+
 def _read_policy(model: Any, text: str, basis: str) -> Any:
     from pathlib import Path
 
@@ -110,5 +114,5 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
         return text
     raise ModelError(
         f"unknown policy {show(text)}; expected random, plan, optimal, a plan file (.npz), or one "
-        f"of {show_names(model.actions)}."
+        f"of {show_names(model.actions) if model.n_actions < MOST_NAMED else show(model.actions)}."
     )

@@ -1,5 +1,6 @@
 """Domains: families of models, each there for a property of its own."""
 
+from fsmdp.domains.agents import multiagent_sysadmin as multiagent_sysadmin
 from fsmdp.domains.exogenous import ExogenousBlock as ExogenousBlock
 from fsmdp.domains.exogenous import exogenous_basis as exogenous_basis
 from fsmdp.domains.exogenous import exogenous_block as exogenous_block

@@ -11,7 +11,8 @@ from fsmdp.domains.arguments import check_whole
 from fsmdp.domains.registry import ENDS, Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_whole, show
-from fsmdp.foundation.kinds import WHOLE, WORD
+from fsmdp.foundation.kinds import WHOLE, WORD, Reading
+from fsmdp.model.actions import Actions
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -25,6 +26,9 @@ HALVED_BY_EACH_DOWN = 0.5
 LARGEST_DEGREE = 16
 LARGEST_NETWORK = 100_000
 
+EACH = "each"
+"""One administrator for each machine."""
+
 TOPOLOGIES = ("ring", "bidirectional-ring", "star", "three-legs")
 
 
@@ -33,6 +37,7 @@ def sysadmin(
     topology: str | Mapping[int, Iterable[int]] | Any = "ring",
     horizon: int | None = 10,
     discount: float = 1.0,
+    administrators: int | str | None = None,
 ) -> FactoredMDP:
     """Machines that are up (1) or down (0); one may be rebooted at each step.
 
@@ -44,29 +49,32 @@ def sysadmin(
     (every machine on machine 0), `three-legs` (three chains that start at machine 0), a
     dictionary from each machine to those it depends on, or a networkx graph of machine numbers:
     an edge (u, v) of a DiGraph means that v depends on u, one of a Graph that both do.
+
+    With `administrators`, actions are made of variables `reboot-0`, `reboot-1`, ...: so many
+    machines may be rebooted at once, or "each" of them.
     Source: Guestrin, Koller, Parr and Venkataraman, JAIR 2003.
     """
     check_whole("sysadmin", "machines", machines, 1, LARGEST_NETWORK)
     depends_on = dependencies(machines, topology)
     names = [f"machine-{machine}" for machine in range(machines)]
     tables = {len(others): _up_table(len(others)) for others in depends_on}
+    reboots = [f"reboot-{machine}" for machine in range(machines)]
+    actions = (
+        ["wait", *reboots] if administrators is None else _administered(reboots, administrators)
+    )
+
+    def cases(machine: int) -> list[Case]:
+        parents = [names[machine], *(names[other] for other in depends_on[machine])]
+        table = tables[len(depends_on[machine])]
+        if administrators is None:
+            return [Case([reboots[machine]], [], [0.0, 1.0]), Case(ANY, parents, table)]
+        up = np.broadcast_to([0.0, 1.0], table.shape)
+        return [Case(ANY, [reboots[machine], *parents], np.stack([table, up]))]
+
     return FactoredMDP(
         variables=[Variable(name, 2) for name in names],
-        actions=["wait", *(f"reboot-{machine}" for machine in range(machines))],
-        conditionals=[
-            Conditional(
-                names[machine],
-                [
-                    Case([f"reboot-{machine}"], [], [0.0, 1.0]),
-                    Case(
-                        ANY,
-                        [names[machine], *(names[other] for other in depends_on[machine])],
-                        tables[len(depends_on[machine])],
-                    ),
-                ],
-            )
-            for machine in range(machines)
-        ],
+        actions=actions,
+        conditionals=[Conditional(names[machine], cases(machine)) for machine in range(machines)],
         rewards=[
             Reward(f"up-{machine}", [Case(ANY, [name], [0, 1 / machines])], 0, 1 / machines)
             for machine, name in enumerate(names)
@@ -75,6 +83,19 @@ def sysadmin(
         discount=discount,
         initial=dict.fromkeys(names, 1),
     )
+
+
+def _administered(reboots: Sequence[str], administrators: int | str) -> Actions:
+    variables = [Variable(name, 2) for name in reboots]
+    if isinstance(administrators, str) and administrators == EACH:
+        return Actions(variables)
+    if isinstance(administrators, str):
+        raise ModelError(
+            f"sysadmin: administrators is {show(administrators)}, expected {EACH!r} or a number of "
+            "machines that may be rebooted at once."
+        )
+    check_whole("sysadmin", "administrators", administrators, 1, len(reboots))
+    return Actions(variables, at_most=administrators)
 
 
 def dependencies(
@@ -147,12 +168,18 @@ def _up_table(n_dependencies: int) -> Floats:
     return np.stack([1 - up, up], axis=-1)
 
 
+def _read_crew(text: str) -> int | str:
+    return EACH if text == EACH else int(text)
+
+
+CREW = Reading(f"a whole number, or {EACH}", _read_crew)
+
 register(
     Domain(
         "sysadmin",
         sysadmin,
         "machines in a network that fail and can be rebooted",
-        {"machines": WHOLE, "topology": WORD, **ENDS},
+        {"machines": WHOLE, "topology": WORD, "administrators": CREW, **ENDS},
         positional=2,
         environment="fsmdp/SysAdmin-v0",
     )

@@ -22,7 +22,8 @@ class FlatSchedule(NamedTuple):
     """The steps of a schedule; the axes of a step are the kept variables, then the eliminated.
 
     Step s has axes axis_start[s] : axis_start[s + 1], terms term_start[s] : term_start[s + 1].
-    Offsets count in one buffer: all entries of the network, then all messages. The strides of
+    Offsets count in one buffer: all entries of the network and the numbers of
+    its constraints, then all messages. The strides of
     a term follow one another, one for each axis of its step, from stride_start.
     """
 
@@ -50,7 +51,7 @@ def flatten(schedule: Schedule) -> FlatSchedule:
     Cost: one stride for each axis of each term, whatever the sizes of the tables.
     """
     sizes = schedule.network.sizes
-    n_entries = schedule.network.n_entries
+    n_numbers = schedule.network.n_numbers
     axis_start, term_start = [0], [0]
     axis_variable: list[int] = []
     strides: list[int] = []
@@ -71,7 +72,7 @@ def flatten(schedule: Schedule) -> FlatSchedule:
                 by_variable = strides_of[term.scope] = _strides(term.scope, sizes)
             stride_start.append(len(strides))
             strides += [by_variable.get(variable, 0) for variable in axes]
-            offsets.append(term.offset if term.producer < 0 else n_entries + term.offset)
+            offsets.append(term.offset if term.producer < 0 else n_numbers + term.offset)
             signs.append(term.sign)
             producers.append(term.producer)
         term_start.append(len(offsets))
@@ -79,7 +80,7 @@ def flatten(schedule: Schedule) -> FlatSchedule:
         axis_start=_integers(axis_start),
         n_kept=_integers([len(step.kept) for step in schedule.steps]),
         first_inner=_integers(first_inner),
-        output=_integers([n_entries + step.output for step in schedule.steps]),
+        output=_integers([n_numbers + step.output for step in schedule.steps]),
         is_final=np.array([step.is_final for step in schedule.steps], dtype=np.bool_),
         axis_size=_integers([sizes[variable] for variable in axis_variable]),
         axis_variable=_integers(axis_variable),

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from fsmdp.compiled import compiled
@@ -37,6 +37,11 @@ class Maximum:
     def entries(self) -> Floats:
         """The numbers that were maximised."""
         return self._buffer[: self._max_sum.schedule.network.n_entries]
+
+    @property
+    def messages(self) -> Floats:
+        """All messages, in the order of the schedule."""
+        return self._buffer[self._max_sum.schedule.network.n_numbers :]
 
     @property
     def value(self) -> float:
@@ -87,7 +92,7 @@ class MaxSum:
         network = schedule.network
         self._final_steps = np.array(schedule.finals, dtype=np.int64)[network.class_of_action]
         self._final_offsets = (
-            network.n_entries + np.array(finals, dtype=np.int64)[network.class_of_action]
+            network.n_numbers + np.array(finals, dtype=np.int64)[network.class_of_action]
         )
 
     def maximise(self, entries: ArrayLike, check: Callable[[], None] | None = None) -> Maximum:
@@ -96,13 +101,19 @@ class MaxSum:
         `check` is called now and then while it takes long, and may raise to end it.
         """
         network = self.schedule.network
-        buffer = np.empty(network.n_entries + self.schedule.n_messages)
+        buffer = np.empty(network.n_numbers + self.schedule.n_messages)
         buffer[: network.n_entries] = network.checked(entries)
+        buffer[network.n_entries : network.n_numbers] = network.fixed
         for first, last in self._pieces if check is not None else [(0, len(self.schedule.steps))]:
             _run(self._flat, buffer, first, last)
             if check is not None:
                 check()
         return Maximum(buffer[self._final_offsets], self, buffer)
+
+    def possible(self) -> NDArray[np.bool_]:
+        """Which messages the constraints leave anything of."""
+        nothing = self.maximise(np.zeros(self.schedule.network.n_entries))
+        return np.asarray(nothing.messages > -np.inf)
 
     @cached_property
     def _pieces(self) -> list[tuple[int, int]]:
@@ -123,8 +134,9 @@ class MaxSum:
         finals = self._finals(actions)
         starts = np.concatenate([[0], np.cumsum(_count_tables(self._flat, finals))])
         _, (columns, values) = self._traced(buffer, actions, starts)
-        shape = (len(finals), self.schedule.network.n_entries)
-        found = sparse.csr_matrix((values, columns, starts), shape=shape)
+        network = self.schedule.network
+        shape = (len(finals), network.n_numbers)
+        found = sparse.csr_matrix((values, columns, starts), shape=shape)[:, : network.n_entries]
         found.sum_duplicates()
         found.eliminate_zeros()
         return found

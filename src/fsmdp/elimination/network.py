@@ -13,6 +13,9 @@ from fsmdp.model.cases import Cases, Change, actions_alike
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
 
+Constraint = tuple[Scope, NDArray[np.bool_]]
+"""A scope, and which of its assignments are allowed (an axis for each variable)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
@@ -23,30 +26,43 @@ class Network:
     The tables of all groups of all factors lie one after another in one vector, `entries`, each in
     C order over its sorted scope. So the same structure serves any numbers.
     `names` appear in messages only.
+
+    `constraints` allow some assignments of a scope and no others: F_a(x) is minus infinity where
+    one is not met. They are the last factors, with numbers of their own after the entries.
     """
 
     sizes: tuple[int, ...]
     n_actions: int
     factors: tuple[Cases[Scope], ...]
     names: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     offsets: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
     n_entries: int = field(init=False)
+    fixed: Floats = field(init=False, repr=False)  # numbers of the constraints: 0 or -inf
     changes: tuple[tuple[Change, ...], ...] = field(init=False, repr=False)
     class_of_action: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        n_terms = len(self.factors)
+        added = tuple(Cases((scope,)) for scope, _ in self.constraints)
+        object.__setattr__(self, "factors", (*self.factors, *added))
         for position, factor in enumerate(self.factors):
             _check_factor(position, factor, len(self.sizes), self.n_actions)
         offsets = []
         end = 0
-        for factor in self.factors:
+        entries_end = 0
+        for position, factor in enumerate(self.factors):
+            if position == n_terms:
+                entries_end = end
             starts = []
             for scope in factor:
                 starts.append(end)
                 end += self.table_size(scope)
             offsets.append(tuple(starts))
         object.__setattr__(self, "offsets", tuple(offsets))
-        object.__setattr__(self, "n_entries", end)
+        object.__setattr__(self, "n_entries", entries_end if added else end)
+        numbers = [np.where(allowed, 0.0, -np.inf).ravel() for _, allowed in self.constraints]
+        object.__setattr__(self, "fixed", np.concatenate([np.zeros(0), *numbers]))
         alike = actions_alike(self.factors, self.n_actions)
         class_of_action = np.empty(self.n_actions, dtype=np.int64)
         for number, actions in enumerate(alike.values()):
@@ -54,6 +70,11 @@ class Network:
         class_of_action.flags.writeable = False
         object.__setattr__(self, "changes", tuple(alike))
         object.__setattr__(self, "class_of_action", class_of_action)
+
+    @property
+    def n_numbers(self) -> int:
+        """Entries, and the numbers of constraints after them."""
+        return self.n_entries + len(self.fixed)
 
     @property
     def n_variables(self) -> int:
@@ -81,7 +102,7 @@ class Network:
 
     def value(self, entries: ArrayLike, states: ArrayLike, action: int) -> Floats:
         """F_a(x) at one state or at each of several (the last axis runs over variables)."""
-        numbers = self.checked(entries)
+        numbers = np.concatenate([self.checked(entries), self.fixed])
         states = np.asarray(states, dtype=np.int64)
         total = np.zeros(states.shape[:-1])
         for factor, starts in zip(self.factors, self.offsets, strict=True):
@@ -104,7 +125,7 @@ class Network:
             at = int(np.flatnonzero(~np.isfinite(numbers))[0])
             raise ModelError(
                 f"entries of a network: entry {at} is {numbers[at]}, expected a finite number; "
-                "for something forbidden give a large negative one."
+                "for what is forbidden give the network a constraint."
             )
         return numbers
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
+from fsmdp.elimination.max_sum import MaxSum
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 
@@ -38,14 +40,14 @@ class Rows:
 
 
 def lp_rows(schedule: Schedule) -> Rows:
-    """The rows of a schedule, `schedule.n_rows` of them.
+    """The rows of a schedule, `schedule.n_rows` of them, or fewer if it has constraints.
 
     Cost: one non-zero for each term of each row, and one for its message.
     Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
     MDPs (2003), section 4.1.
     """
     flat = flatten(schedule)
-    n_entries = schedule.network.n_entries
+    n_numbers = schedule.network.n_numbers
     tables, received, sent = [], [], []
     for step in schedule.steps:
         tables.append(sum(term.producer < 0 for term in step.terms))
@@ -65,15 +67,36 @@ def lp_rows(schedule: Schedule) -> Rows:
     number = np.cumsum(used) - 1
     n_rows = schedule.n_rows
     gather = sparse.csr_matrix(
-        (gather_values, gather_columns, gather_start), shape=(n_rows, n_entries)
+        (gather_values, gather_columns, gather_start), shape=(n_rows, n_numbers)
     )
     messages = sparse.csr_matrix(
-        (message_values, number[message_columns - n_entries], message_start),
+        (message_values, number[message_columns - n_numbers], message_start),
         shape=(n_rows, int(used.sum())),
     )
+    if schedule.network.constraints:
+        gather, messages = _possible(schedule, gather, messages, used)
     gather.sort_indices()
     messages.sort_indices()
     return Rows(gather, messages)
+
+
+def _possible(
+    schedule: Schedule,
+    gather: sparse.csr_matrix,
+    messages: sparse.csr_matrix,
+    used: NDArray[np.bool_],
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Rows without those of assignments that constraints do not allow, and without their messages.
+
+    Such a row would say that a message is at least minus infinity.
+    """
+    network = schedule.network
+    ruled_out = np.isneginf(network.fixed).astype(np.float64)
+    dead = ~MaxSum(schedule).possible()[used]
+    is_ruled_out = (gather[:, network.n_entries :] @ ruled_out) > 0
+    is_ruled_out |= (abs(messages) @ dead.astype(np.float64)) > 0
+    kept = np.flatnonzero(~is_ruled_out)
+    return gather[kept][:, : network.n_entries], messages[kept][:, np.flatnonzero(~dead)]
 
 
 def _starts(counts: Integers) -> Integers:

@@ -24,7 +24,8 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     and followed forever: one that depends on the step is not what is evaluated then. Cost: as
     `Exact` over all states; a policy that is a function is also called for each state and step.
     """
-    choose = resolve(check_model(model, "evaluate_exactly"), policy).act
+    choose = _choosing(check_model(model, "evaluate_exactly"), policy)
+    model = model.listed()
     limit = as_whole(limit, "limit", 1)
     given: object = policy if is_table(policy) else None
     if isinstance(policy, ExactSolution) and policy.reached is None:
@@ -58,6 +59,19 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     else:
         values, _ = induct_backward(model, model.n_states, False, back_up)
     return values.reshape(-1)
+
+
+def _choosing(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], int], int] | None:
+    """The position of the action in a state; None for chance."""
+    act = resolve(model, policy).act
+    if act is None:
+        return None
+
+    def choose(state: tuple[int, ...], step: int) -> int:
+        chosen = act(state, step)
+        return chosen if isinstance(chosen, int) else model.action_index(chosen)
+
+    return choose
 
 
 def _pass() -> None:

@@ -56,7 +56,7 @@ def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     Cost: |actions| * |states|^2 entries, and |states| times the largest joint of what is drawn in
     a step (next values and the latents still needed); each refused above `limit`.
     """
-    check_model(model, "enumeration")
+    model = check_model(model, "enumeration").listed()
     limit = as_whole(limit, "limit", 1)
     _check_size(model, limit)
     states = _assignments(model.sizes)

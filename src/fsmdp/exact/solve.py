@@ -66,13 +66,14 @@ class Exact:
 
         V_l(s) = max_a R(s, a) + discount * E[V_{l+1}(s') | s, a]
         Actions whose values are equal up to rounding (1e-12) are ties, and the first one wins.
+        Actions that are made of variables are listed, while they are few.
         With an infinite horizon, values are within 1e-12 of the optimum, relative to the largest
         or to 1, up to rounding; the solution's `error` says how close they are.
         Cost: horizon * (multiplications of all contractions), or horizon * (successors of all
         states that can be reached).
         """
-        check_model(model, "Exact")
-        return self.solve(model, _clock(self.time_limit))
+        listed = check_model(model, "Exact").listed()
+        return self.solve(listed, _clock(self.time_limit))
 
     def solve(self, model: FactoredMDP, check: Callable[[], None]) -> ExactSolution:
         """As `plan`; `check` is called again and again, and may raise to end it."""

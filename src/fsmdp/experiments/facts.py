@@ -95,7 +95,7 @@ def describe_model(task: FactsTask) -> ModelFacts:
         basis=source.setting.basis,
         repr=repr(model),
         variables=len(model.variables),
-        actions=len(model.actions),
+        actions=model.n_actions,
         log10_states=model.log10_states,
         horizon=model.horizon,
         discount=model.discount,
@@ -116,7 +116,7 @@ def exact_start_value(text: str, model: FactoredMDP) -> float | None:
         closed = start_value_of_domain(text)
         if closed is not None:
             return closed
-    entries = model.n_states**2 * len(model.actions) * (model.horizon or 1)
+    entries = model.n_states**2 * model.n_actions * (model.horizon or 1)
     return float(solve_exactly(model).start_value) if entries <= EXACT_LIMIT else None
 
 

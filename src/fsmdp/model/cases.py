@@ -34,6 +34,9 @@ class _Any:
 
 ANY: Final = _Any()
 
+JOINT: Final[Mapping[str, int]] = MappingProxyType({"joint": 0})
+"""Positions of actions where they are made of variables: one group, told apart by parents."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case(Rebuilt):
@@ -192,9 +195,11 @@ def partition(
             continue
         for name in case.actions:
             if name not in action_positions:
+                expected = f"one of {show_names(action_positions)}"
+                if action_positions is JOINT:
+                    expected = "ANY, since actions are variables: name them among the parents"
                 raise ModelError(
-                    f"{where}, {case.label}: unknown action {show(name)}; expected one of "
-                    f"{show_names(action_positions)}."
+                    f"{where}, {case.label}: unknown action {show(name)}; expected {expected}."
                 )
             action = action_positions[name]
             if action in group_of_action:

@@ -43,8 +43,9 @@ class Conditional:
 class Kernel:
     """P(children | parents, drawn) with names resolved to positions.
 
-    `parents` are positions of current values, sorted. `drawn` and the children are positions
-    among all that is drawn in a step: next values first (same positions), then latents.
+    `parents` are positions of inputs (current values, then action variables), sorted. `drawn` and
+    the children are positions among all that is drawn in a step: next values first (same
+    positions), then latents.
     """
 
     parents: Scope
@@ -81,7 +82,7 @@ class Dynamics:
     mechanisms: tuple[Mechanism, ...]
     drawn_sizes: tuple[int, ...]  # next values, then latents
     drawn_by: tuple[int, ...]  # mechanism that draws each of them
-    n_actions: int
+    n_actions: int  # that cases tell apart: one where actions are made of variables
 
     def ancestry(self, scope: Scope) -> Cases[Ancestry]:
         """What has to be drawn to know the next values of a scope, by action group.
@@ -127,9 +128,16 @@ def resolve_dynamics(
     variables: Sequence[Variable],
     latents: Sequence[Variable],
     action_positions: Mapping[str, int],
+    action_variables: Sequence[Variable] = (),
 ) -> Dynamics:
-    """Names to positions, with every check that a set of conditionals must pass."""
-    current = positions_by_name(variables)
+    """Names to positions, with every check that a set of conditionals must pass.
+
+    Parents are current values of state variables or, at the positions after them, the values that
+    an action gives to its variables.
+    """
+    inputs = (*variables, *action_variables)
+    current = positions_by_name(inputs)
+    positions_by_name((*inputs, *latents))
     everything = (*variables, *latents)
     drawable = positions_by_name(everything)
     drawn_by: dict[int, int] = {}
@@ -151,7 +159,9 @@ def resolve_dynamics(
         cases = partition(conditional.cases, action_positions, where)
         # Every case is checked, even one for ANY action where no action is left.
         kernels = {
-            case: _resolve_kernel(case, children, where, current, drawable, drawn_by, everything)
+            case: _resolve_kernel(
+                case, children, where, current, drawable, drawn_by, everything, inputs
+            )
             for case in conditional.cases
         }
         mechanisms.append(Mechanism(children, cases.map(kernels.__getitem__)))
@@ -178,6 +188,7 @@ def _resolve_kernel(
     drawable: Mapping[str, int],
     drawn_by: Mapping[int, int],
     everything: Sequence[Variable],
+    inputs: Sequence[Variable],
 ) -> Kernel:
     where = f"{where}, {case.label}"
     parents = find_positions(case.parents, current, f"{where}, parents")
@@ -189,7 +200,8 @@ def _resolve_kernel(
                 "which is not drawn yet; expected it among the conditionals before this one, "
                 "move its conditional up."
             )
-    expected = tuple(everything[p].size for p in (*parents, *drawn, *children))
+    drawn_sizes = (everything[p].size for p in (*drawn, *children))
+    expected = (*(inputs[p].size for p in parents), *drawn_sizes)
     if case.table.shape != expected:
         found = show(case.table.shape) if case.table.size else "no table"
         raise ModelError(

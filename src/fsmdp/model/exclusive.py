@@ -47,7 +47,7 @@ def exclusive_groups(model: FactoredMDP) -> Exclusive:
     Cost: for each pair the action groups that tell it apart, times the cubes of assignments from
     which each of the two can be off 0; again for pairs whose parents lose one.
     """
-    check_model(model, "exclusive groups")
+    model = check_model(model, "exclusive groups").listed()
     pairs = exclusive_pairs(model)
     return Exclusive(cover(pairs, model.variables), pairs)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     FailFast,
@@ -21,13 +22,16 @@ from fsmdp.foundation.checks import clip, show, show_names
 from fsmdp.foundation.digests import DIGEST, check_seal, seal
 from fsmdp.foundation.disk import read_file, write_file
 from fsmdp.foundation.documents import Document, explain
+from fsmdp.model.actions import Actions, inputs_of
+from fsmdp.model.basis import MOST_AXES
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.table_text import TablesAside, set_tables_aside
-from fsmdp.model.variables import LARGEST_VARIABLE, Variable
+from fsmdp.model.tables import Table
+from fsmdp.model.variables import LARGEST_VARIABLE, Variable, table_size
 
 FORMAT = "fsmdp-model"
 VERSION = 1
@@ -63,7 +67,7 @@ Numbers = Annotated[
     ),
 ]
 NAMES_SCHEMA = {"type": "array", "items": {"type": "string", "minLength": 1}}
-Actions = Annotated[
+CaseActions = Annotated[
     Any,
     AfterValidator(_read_actions),
     WithJsonSchema({"anyOf": [{"const": "any", "type": "string"}, NAMES_SCHEMA]}),
@@ -90,10 +94,78 @@ class VariableFile(Document):
     size: Annotated[int, Field(ge=1, le=LARGEST_VARIABLE)]
 
 
+class ForbiddenFile(Document):
+    """Values of some action variables that are not allowed together, one list for each."""
+
+    variables: Annotated[list[Name], FailFast()]
+    values: Annotated[list[list[int]], FailFast()]
+
+
+class ActionsFile(Document):
+    """Actions that are made of variables: the joint ones, of which some may be ruled out."""
+
+    variables: Annotated[list[VariableFile], FailFast(), Field(min_length=1)]
+    at_most: Annotated[int, Field(ge=1)] | None = None
+    forbidden: Annotated[list[ForbiddenFile], FailFast()] = Field([])
+
+    def built(self) -> Actions:
+        """The actions themselves; a ModelError if they cannot be."""
+        variables = [Variable(v.name, v.size) for v in self.variables]
+        size_of = {v.name: v.size for v in variables}
+        tables = []
+        for at, one in enumerate(self.forbidden):
+            where = f"actions.forbidden[{at}]"
+            unknown = next((name for name in one.variables if name not in size_of), None)
+            if unknown is not None:
+                expected = show_names(size_of)
+                raise ModelError(f"{where}: unknown variable {show(unknown)}; expected {expected}.")
+            shape = [size_of[name] for name in one.variables]
+            if table_size(shape) > LARGEST_VARIABLE or len(shape) > MOST_AXES:
+                raise ModelError(
+                    f"{where}: {len(shape)} variables have too many joint values; give tables of "
+                    "fewer variables."
+                )
+            table = np.zeros(shape)
+            for row in one.values:
+                if len(row) != len(shape) or not all(
+                    0 <= value < size for value, size in zip(row, shape, strict=True)
+                ):
+                    raise ModelError(
+                        f"{where}: {show(row)} is no assignment of {show_names(one.variables)}; "
+                        "give one value for each."
+                    )
+                table[tuple(row)] = 1.0
+            tables.append(Table(one.variables, table))
+        return Actions(variables, self.at_most, tables)
+
+
+def actions_to_json(actions: Sequence[str]) -> Any:
+    """Actions as plain lists, numbers and strings."""
+    if not isinstance(actions, Actions):
+        return list(actions)
+    names = [variable.name for variable in actions.variables]
+    return {
+        "variables": [{"name": v.name, "size": v.size} for v in actions.variables],
+        "at_most": actions.at_most,
+        "forbidden": [
+            {
+                "variables": [names[position] for position in table.scope],
+                "values": np.argwhere(table.values).tolist(),
+            }
+            for table in actions.forbidden
+        ],
+    }
+
+
+def actions_from_json(read: Any) -> Sequence[str]:
+    """The inverse of `actions_to_json`; a ValueError if it is something else."""
+    return ActionsFile.model_validate(read).built() if isinstance(read, dict) else read
+
+
 class CaseFile(Document):
     """What holds under some actions. Axes of the table: parents, drawn, then the children."""
 
-    actions: Actions
+    actions: CaseActions
     parents: Annotated[list[Name], FailFast()] = Field([])
     drawn: Annotated[list[Name], FailFast()] = Field([])
     table: Numbers
@@ -138,6 +210,12 @@ class ModelFile(Document):
     initial: Initial
 
 
+class JointModelFile(ModelFile):
+    """A factored-state MDP whose actions are made of variables."""
+
+    actions: ActionsFile  # type: ignore[assignment]
+
+
 def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
     """Write a model as JSON with a digest; `load` gives back exactly the same numbers.
 
@@ -168,7 +246,11 @@ def load(path: str | os.PathLike[str]) -> FactoredMDP:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of a model file."""
-    return ModelFile.model_json_schema() | {
+    found, joint = ModelFile.model_json_schema(), JointModelFile.model_json_schema()
+    properties = found["properties"]
+    properties["actions"] = {"anyOf": [properties["actions"], {"$ref": "#/$defs/ActionsFile"}]}
+    found["$defs"] |= joint["$defs"]
+    return found | {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"{FORMAT} version {VERSION}",
     }
@@ -181,7 +263,7 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
         "version": VERSION,
         "variables": [{"name": v.name, "size": v.size} for v in model.variables],
         "latents": [{"name": v.name, "size": v.size} for v in model.latents],
-        "actions": list(model.actions),
+        "actions": actions_to_json(model.actions),
         "conditionals": [
             {"children": list(c.children), "cases": [_case_to_dict(case) for case in c.cases]}
             for c in model.conditionals
@@ -216,16 +298,19 @@ def from_bytes(content: bytes) -> FactoredMDP:
     if isinstance(data, dict) and isinstance(data.get("initial"), dict):
         tables.put_back(data["initial"])  # of a variable that is named like the key
     try:
-        read = ModelFile.model_validate(data)
+        made_of_variables = isinstance(data, dict) and isinstance(data.get("actions"), dict)
+        read = (JointModelFile if made_of_variables else ModelFile).model_validate(data)
     except ValidationError as error:
         raise ModelError(_explain(error)) from None
     variables = [Variable(v.name, v.size) for v in read.variables]
     latents = [Variable(v.name, v.size) for v in read.latents]
-    sizes = {v.name: v.size for v in (*variables, *latents)}
+    actions = read.actions.built() if isinstance(read, JointModelFile) else read.actions
+    inputs = inputs_of(variables, actions)
+    sizes = {v.name: v.size for v in (*inputs, *latents)}
     return FactoredMDP(
         variables=variables,
         latents=latents,
-        actions=read.actions,
+        actions=actions,
         conditionals=[
             Conditional(
                 c.children, _cases(c.cases, c.children, sizes, tables, f"conditionals[{i}]")

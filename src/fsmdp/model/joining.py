@@ -36,7 +36,7 @@ def join(
     numbers, a part is joined whose tables stay below 2^10, and the rest is left as it is.
     Cost: the proof (see `exclusive_groups`), and the joined tables once for each member.
     """
-    check_model(model, "join")
+    model = check_model(model, "join").listed()
     limit = as_whole(most_entries, "most_entries", 1)
     pairs = exclusive_pairs(model)
     if groups is not None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.foundation.html import facts_table
+from fsmdp.model.actions import Actions, action_variables, inputs_of, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import (
@@ -24,6 +25,7 @@ from fsmdp.model.conditionals import (
     normalised,
     resolve_dynamics,
 )
+from fsmdp.model.contexts import contexts_of
 from fsmdp.model.marginals import Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
@@ -65,10 +67,13 @@ class FactoredMDP:
     (`parents`), at values drawn before it in the same step and at latents (`drawn`), so next
     values may be correlated given (state, action). Rewards are sums of local terms.
     `initial` gives a value or a distribution for each variable (0 for those it does not name).
+
+    `actions` is a list of names, which cases group, or `Actions`: variables that stand among the
+    parents, so that many things can be decided at once.
     """
 
     variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
+    actions: Sequence[str]  # names in a tuple, or `Actions`
     conditionals: tuple[Conditional, ...]
     rewards: tuple[Reward, ...]
     horizon: int | None
@@ -82,7 +87,7 @@ class FactoredMDP:
     def __init__(
         self,
         variables: Sequence[Variable],
-        actions: Sequence[str],
+        actions: Sequence[str] | Actions,
         conditionals: Sequence[Conditional],
         rewards: Sequence[Reward],
         horizon: int | None,
@@ -108,10 +113,14 @@ class FactoredMDP:
         store(
             "dynamics",
             resolve_dynamics(
-                self.conditionals, self.variables, self.latents, self._action_positions
+                self.conditionals,
+                self.variables,
+                self.latents,
+                self._action_positions,
+                action_variables(self.actions),
             ),
         )
-        store("reward_means", resolve_rewards(self.rewards, self.variables, self._action_positions))
+        store("reward_means", resolve_rewards(self.rewards, self.inputs, self._action_positions))
         store("initial", _resolve_initial(initial, self.variables))
         if not self.largest_size_of_return <= LARGEST_RETURN:
             raise ModelError(
@@ -130,9 +139,29 @@ class FactoredMDP:
         return tuple(variable.size for variable in self.variables)
 
     @property
+    def inputs(self) -> tuple[Variable, ...]:
+        """All that a parent may be: state variables, then action variables."""
+        return inputs_of(self.variables, self.actions)
+
+    @property
+    def input_sizes(self) -> tuple[int, ...]:
+        """Number of values of each input."""
+        return tuple(variable.size for variable in self.inputs)
+
+    @property
     def n_states(self) -> int:
         """Number of states, exactly, however large."""
         return table_size(self.sizes)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions, joint ones counted by themselves, however many.
+
+        Where these are too many to list, those that are forbidden are counted with the others.
+        """
+        if isinstance(self.actions, Actions):
+            return self.actions.n_joint or self.actions.count_of_at_most()
+        return len(self.actions)
 
     @property
     def log10_states(self) -> float:
@@ -147,7 +176,8 @@ class FactoredMDP:
         """
         (position,) = find_positions([variable], positions_by_name(self.variables), "parents")
         cases = self.dynamics.ancestry((position,))
-        return tuple(sorted({parent for ancestry in cases for parent in ancestry.parent_scope}))
+        found = {parent for ancestry in cases for parent in ancestry.parent_scope}
+        return tuple(sorted(parent for parent in found if parent < len(self.variables)))
 
     def marginals(self, basis: Basis, check: Callable[[], None] | None = None) -> Marginals:
         """Distribution of each basis function's next values, all else summed out.
@@ -155,7 +185,7 @@ class FactoredMDP:
         `check` is called now and then, and may raise to end it.
         """
         bound = check_basis(basis).bind(self.variables)
-        return compute_marginals(bound, self.dynamics, self.sizes, check)
+        return compute_marginals(bound, self.dynamics, self.input_sizes, check)
 
     def structure(self, basis: Basis) -> Structure:
         """What a learner is told: parents as declared, whatever the probabilities are."""
@@ -181,10 +211,45 @@ class FactoredMDP:
             ),
             bound,
             tuple(by_scope[scope] for scope in bound.scopes),
+            self._contexts(bound),
         )
 
-    def action_index(self, action: str | int) -> int:
+    def _contexts(self, bound: Basis) -> tuple[Any, ...]:
+        """Where parents do not matter under some values of action variables, by function."""
+        if not isinstance(self.actions, Actions):
+            return ()
+        sizes, n = self.input_sizes, len(self.variables)
+        by_scope = {
+            scope: contexts_of(self.dynamics.ancestry(scope).groups[0], sizes, n)
+            for scope in set(bound.scopes)
+            if scope
+        }
+        return tuple(by_scope.get(scope) for scope in bound.scopes)
+
+    def action_values(self, action: object) -> tuple[int, ...]:
+        """What an action gives to the action variables; nothing where actions are a list.
+
+        An action is written as a name, a position, or, if it is made of variables, as a dictionary
+        of those off 0 or a sequence of values.
+        """
+        if isinstance(self.actions, Actions):
+            return self.actions.read(action)
+        self.action_index(action)
+        return ()
+
+    def listed(self) -> FactoredMDP:
+        """The same model with a list of its joint actions, by name; itself if it has one already.
+
+        A SizeError if they are too many. Cost: joint actions times the conditionals.
+        """
+        from fsmdp.model.listing import list_actions
+
+        return list_actions(self)
+
+    def action_index(self, action: Any) -> int:
         """Position of an action given by name or position."""
+        if isinstance(self.actions, Actions):
+            return self.actions.index(action)
         if isinstance(action, str):
             if action in self._action_positions:
                 return self._action_positions[action]
@@ -212,9 +277,13 @@ class FactoredMDP:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
         return check_state(state, self.variables)
 
-    def mean_reward(self, state: State, action: str | int) -> float:
+    def mean_reward(self, state: State, action: Any) -> float:
         """Expected reward of an action in a state."""
-        position, state = self.action_index(action), self.check_state(state)
+        state = self.check_state(state)
+        if isinstance(self.actions, Actions):
+            inputs = (*state, *self.actions.read(action))
+            return math.fsum(means.groups[0].value(inputs) for means in self.reward_means)
+        position = self.action_index(action)
         return math.fsum(means.at(position).value(state) for means in self.reward_means)
 
     def initial_distributions(self) -> tuple[Floats, ...]:
@@ -237,18 +306,23 @@ class FactoredMDP:
             (
                 ("variables", f"{len(names)}: {', '.join(names)}"),
                 ("states", f"10^{self.log10_states:.1f}"),
-                ("actions", f"{len(self.actions)}: {', '.join(self.actions)}"),
+                ("actions", self._actions_text()),
                 ("rewards", f"{len(self.rewards)}: {', '.join(one.name for one in self.rewards)}"),
                 ("ends", show_end(self.horizon, self.discount)),
             ),
         )
+
+    def _actions_text(self) -> str:
+        if isinstance(self.actions, Actions):
+            return show_actions(self.actions)
+        return f"{len(self.actions)}: {', '.join(self.actions)}"
 
     def __repr__(self) -> str:
         many = self.log10_states >= 7
         states = f"10^{self.log10_states:.1f} states" if many else plural(self.n_states, "state")
         return (
             f"FactoredMDP({plural(len(self.variables), 'variable')}, {states}, "
-            f"{plural(len(self.actions), 'action')}, {plural(len(self.rewards), 'reward term')}, "
+            f"{show_actions(self.actions)}, {plural(len(self.rewards), 'reward term')}, "
             f"{show_end(self.horizon, self.discount)})"
         )
 

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import (
     as_items,
@@ -18,8 +21,9 @@ from fsmdp.foundation.checks import (
     show_count,
 )
 from fsmdp.foundation.html import facts_table
+from fsmdp.model.actions import Actions, inputs_of, n_listed, show_actions
 from fsmdp.model.basis import Basis, check_basis
-from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.cases import JOINT, Case, Cases, as_cases, common_groups, partition
 from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
 from fsmdp.model.variables import (
     Scope,
@@ -54,15 +58,21 @@ class RewardTerm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """Variables, actions, horizon, reward terms, basis, and each basis function's parents."""
+    """Variables, actions, horizon, reward terms, basis, and each basis function's parents.
+
+    `contexts` may say, for each function, which assignments of its parents are the same to it (the
+    number of each assignment's cell): parents that do not matter under some values of the action
+    variables. Empty where all are told apart.
+    """
 
     variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
+    actions: Sequence[str]  # names in a tuple, or `Actions`
     horizon: int | None
     discount: float
     rewards: tuple[RewardTerm, ...]
     basis: Basis
     parents: tuple[Cases[Scope], ...]  # one per basis function
+    contexts: tuple[NDArray[np.int64] | None, ...] = ()
 
     @classmethod
     def from_parents(
@@ -87,7 +97,8 @@ class Structure:
         actions = as_actions(actions)
         rewards = as_rewards(rewards)
         check_reward_names(rewards)
-        positions = positions_by_name(variables)
+        inputs = inputs_of(variables, actions)
+        positions = positions_by_name(inputs)
         action_positions = index_actions(actions)
         check_horizon(horizon, discount)
         by_name = _cases_by_name(parents, variables)
@@ -100,7 +111,7 @@ class Structure:
         for reward in rewards:
             for case in reward.cases:
                 if case.table.size:
-                    resolve_mean(case, reward, variables, positions)
+                    resolve_mean(case, reward, inputs, positions)
         by_variable = [resolve(by_name[v.name], f"parents of {show(v.name)}") for v in variables]
         bound = check_basis(basis).bind(variables)
         return cls(
@@ -114,10 +125,15 @@ class Structure:
             ),
             bound,
             tuple(
-                common_groups([by_variable[p] for p in scope], len(actions)).map(_union)
+                common_groups([by_variable[p] for p in scope], n_listed(actions)).map(_union)
                 for scope in bound.scopes
             ),
         )
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        """All that a parent may be: state variables, then action variables."""
+        return inputs_of(self.variables, self.actions)
 
     @property
     def largest_return(self) -> float:
@@ -128,18 +144,22 @@ class Structure:
     @property
     def cells(self) -> int:
         """Number of (basis function, action group, parent assignment) that a learner estimates."""
-        return sum(
-            table_size(self.variables[p].size for p in scope)
-            for cases in self.parents[1:]
-            for scope in cases
-        )
+        return sum(self.cells_of(function) for function in range(1, len(self.parents)))
+
+    def cells_of(self, function: int) -> int:
+        """Number of cells of one basis function."""
+        contexts = self.contexts[function] if self.contexts else None
+        if contexts is not None:
+            return int(contexts.max()) + 1
+        inputs = self.inputs
+        return sum(table_size(inputs[p].size for p in scope) for scope in self.parents[function])
 
     def _repr_html_(self) -> str:
         return facts_table(
             "Structure",
             (
                 ("variables", len(self.variables)),
-                ("actions", len(self.actions)),
+                ("actions", show_actions(self.actions).removesuffix(" actions")),
                 ("reward terms", len(self.rewards)),
                 ("basis functions", len(self.basis)),
                 ("cells to estimate", show_count(self.cells)),
@@ -150,7 +170,7 @@ class Structure:
     def __repr__(self) -> str:
         return (
             f"Structure({plural(len(self.variables), 'variable')}, "
-            f"{plural(len(self.actions), 'action')}, "
+            f"{show_actions(self.actions)}, "
             f"{plural(len(self.basis), 'basis function')}, {show_count(self.cells)} cells, "
             f"{show_end(self.horizon, self.discount)})"
         )
@@ -200,16 +220,20 @@ def as_rewards(rewards: object) -> tuple[Reward, ...]:
     return as_tuple(rewards, Reward, "rewards", "give [Reward(name, cases), ...], or [] for none")
 
 
-def as_actions(actions: object) -> tuple[str, ...]:
-    """Names of actions in order; a single name stands for a list of itself."""
+def as_actions(actions: object) -> Sequence[str]:
+    """Names of actions in order, a single one for a list of itself; or action variables."""
+    if isinstance(actions, Actions):
+        return actions
     if isinstance(actions, str):
         actions = (actions,)
     named = as_items(actions, "actions", "a list of names", "give what can be done, in order")
     return tuple(as_name(name, f"action number {i}") for i, name in enumerate(named))
 
 
-def index_actions(actions: Sequence[str]) -> dict[str, int]:
+def index_actions(actions: Sequence[str]) -> Mapping[str, int]:
     """Where each action stands, refusing none at all and names that stand twice."""
+    if isinstance(actions, Actions):
+        return JOINT
     if not actions:
         raise ModelError("actions: expected at least one, found none; name what can be done.")
     positions: dict[str, int] = {}

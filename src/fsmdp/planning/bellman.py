@@ -16,6 +16,7 @@ from fsmdp.elimination import Elimination, Network, build, build_within
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
+from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import flatten_cases, scopes_of
@@ -24,14 +25,19 @@ from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
+from fsmdp.policies.joint_network import joint_network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BellmanNetwork:
-    """Structure only: which numbers of the network's `entries` are values, rewards, backups."""
+    """Structure only: which numbers of the network's `entries` are values, rewards, backups.
+
+    Where actions are made of variables, these stand after the state variables and are maximised
+    like them: assignments of the network are then a state, a joint action, and counters.
+    """
 
     variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
+    actions: Sequence[str]
     horizon: int | None
     discount: float
     basis: Basis
@@ -53,6 +59,21 @@ class BellmanNetwork:
     def backups_at(self) -> slice:
         """Where the backup entries stand."""
         return slice(len(self.values) + self.n_rewards, self.elimination.network.n_entries)
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        """State variables, then action variables."""
+        return inputs_of(self.variables, self.actions)
+
+    def state_of(self, assignment: NDArray[np.int64]) -> tuple[int, ...]:
+        """The state in an assignment of the network."""
+        return tuple(assignment[: len(self.variables)].tolist())
+
+    def action_of(self, assignment: NDArray[np.int64], action: int) -> str:
+        """The action of an assignment that maximises one of the network's sums."""
+        if isinstance(self.actions, Actions):
+            return self.actions.name(assignment[len(self.variables) : len(self.inputs)])
+        return self.actions[action]
 
     @property
     def n_weight_rows(self) -> int:
@@ -108,17 +129,16 @@ def bellman_network(
     With a `mini_bucket`, the entries of a table at most, or a `budget`, those of all tables of a
     step, buckets are split: everything fits, and maxima are bounded from above.
     """
-    sizes = tuple(variable.size for variable in variables)
     values = [Cases((scope,)) for scope in basis.scopes]
-    network = Network(
-        sizes,
-        len(actions),
-        (*values, *reward_scopes, *parent_scopes),
-        tuple(variable.name for variable in variables),
-    )
-    order = None
+    factors = (*values, *reward_scopes, *parent_scopes)
+    order: Sequence[int] | None = None
     if elimination_order is not None:
-        order = read_order(elimination_order, variables)
+        order = read_order(elimination_order, inputs_of(variables, actions))
+    if isinstance(actions, Actions):
+        network, order = joint_network(variables, actions, factors, order)
+    else:
+        sizes, names = zip(*((v.size, v.name) for v in variables), strict=True)
+        network = Network(sizes, len(actions), factors, names)
 
     def columns(cases: Sequence[Cases[Scope]]) -> NDArray[np.int64]:
         counts = [sum(network.table_size(scope) for scope in one) for one in cases]
@@ -130,7 +150,7 @@ def bellman_network(
         eliminated = build_within(network, budget, limit, order, elimination)
     return BellmanNetwork(
         tuple(variables),
-        tuple(actions),
+        actions,
         horizon,
         discount,
         basis,

@@ -84,9 +84,9 @@ def certify(
         following = following_weights(network, weights, step)
         roundings[step] = allowance.of_step(worst.entries, following)
         if witness is None or worst.value > witness.violation:
-            action = worst.action
-            state = tuple(int(value) for value in worst.state(action))
-            witness = Witness(step + 1, state, network.actions[action], worst.value)
+            found = worst.state(worst.action)
+            state, action = network.state_of(found), network.action_of(found, worst.action)
+            witness = Witness(step + 1, state, action, worst.value)
     assert witness is not None
     lifts = lifts_of(network, violations + roundings, weights[:, 0])
     lifted = weights.copy()
@@ -100,7 +100,8 @@ class _Allowance:
 
     def __init__(self, network: BellmanNetwork, intervals: Intervals) -> None:
         factors = network.elimination.network
-        self._starts = np.array([offsets[0] for offsets in factors.offsets])
+        n_terms = len(factors.offsets) - len(factors.constraints)
+        self._starts = np.array([offsets[0] for offsets in factors.offsets[:n_terms]])
         # Messages are taken back and added again; a sum of n terms passes through fewer than 4 n
         # partial sums, none larger than three times all its terms.
         self._unit = 16 * (len(self._starts) + 4) * EPSILON

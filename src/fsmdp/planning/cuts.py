@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.elimination import Maximum
+from fsmdp.model.actions import Actions
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import Clock
@@ -16,6 +17,8 @@ from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.planning.inequalities import Cuts, States, function_values, joined
 from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.solution import REACH, Solution, dual_bound
+from fsmdp.policies.arrays import by_chance
+from fsmdp.policies.joint import draw_joint_actions
 from fsmdp.policies.pools import BestActions
 
 CUTS_PER_STEP = 12
@@ -29,8 +32,13 @@ def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
     states = first_states(network, seed)
     rng = np.random.default_rng(seed)
     steps = np.repeat(np.arange(network.n_weight_rows), len(states))
+    states = np.tile(states, (network.n_weight_rows, 1))
+    if isinstance(network.actions, Actions):
+        chance = by_chance(len(network.variables), network.actions).joint
+        drawn = draw_joint_actions(chance, len(states), rng)
+        return Cuts(steps, np.hstack([states, drawn]), np.zeros(len(steps), dtype=np.int64))
     actions = rng.integers(len(network.actions), size=len(steps))
-    return Cuts(steps, np.tile(states, (network.n_weight_rows, 1)), actions)
+    return Cuts(steps, states, actions)
 
 
 class Master:
@@ -102,7 +110,8 @@ class StatePool:
     def __init__(self, network: BellmanNetwork, states: States) -> None:
         self.network = network
         sizes = [variable.size for variable in network.variables]
-        self._best_actions = BestActions(greedy_lookup(network), sizes)
+        lookup = greedy_lookup(network)
+        self._best_actions = BestActions(lookup, sizes, actions=network.actions)
         self._entries = np.zeros(0)
         self.states = states
         self._features = function_values(network, states)
@@ -120,6 +129,7 @@ class StatePool:
 
     def add(self, states: States) -> tuple[sparse.csr_matrix, Floats]:
         """Further states, those already there left out, and their inequalities."""
+        states = states[:, : len(self.network.variables)]
         known = {state.tobytes() for state in self.states}
         fresh = [state for state in np.unique(states, axis=0) if state.tobytes() not in known]
         first = len(self.states)
@@ -135,7 +145,10 @@ class StatePool:
     def tightest(self, step: int, weights: Floats, most: int) -> Cuts:
         """The cuts of one step with the least slack."""
         order = np.argsort(self._features @ weights - self._right_sides, kind="stable")[:most]
-        return Cuts(np.full(len(order), step), self.states[order], self._actions[order])
+        states, actions = self.states[order], self._actions[order]
+        if actions.ndim == 2:
+            states, actions = np.hstack([states, actions]), np.zeros(len(order), dtype=np.int64)
+        return Cuts(np.full(len(order), step), states, actions)
 
     def forget_slack(self, weights: Floats) -> None:
         """Drop the slackest states when there are many."""
@@ -169,7 +182,7 @@ def worst_actions(violations: Floats) -> States:
     return np.asarray(order[violations[order] > 0.05 * largest])
 
 
-def violated_cuts(worst: Iterable[Maximum], least: float) -> tuple[Floats, Cuts]:
+def violated_cuts(worst: Iterable[Maximum], least: float, n_inputs: int) -> tuple[Floats, Cuts]:
     """The largest violation of every step, and cuts of the worst actions where it is above least.
 
     Maxima are let go of one by one: each holds all messages of its step.
@@ -179,6 +192,6 @@ def violated_cuts(worst: Iterable[Maximum], least: float) -> tuple[Floats, Cuts]
         violations.append(maximum.value)
         actions = worst_actions(maximum.values if maximum.value > least else np.zeros(1))
         entries = None if maximum.is_exact else maximum.picked(actions)
-        at = np.full(len(actions), step), maximum.states(actions), actions
-        parts.append(Cuts(*at, entries))
+        states = maximum.states(actions)[:, :n_inputs]
+        parts.append(Cuts(np.full(len(actions), step), states, actions, entries))
     return np.array(violations), joined(parts)

@@ -240,7 +240,7 @@ class _Search:
         Returns the lift at the first step, and cuts where the violation is above `least`.
         """
         worst = each_excess(self.network, self.intervals, weights, clock=clock)
-        violations, cuts = violated_cuts(worst, least)
+        violations, cuts = violated_cuts(worst, least, len(self.network.inputs))
         lifts = lifts_of(self.network, violations)
         if float(self.means @ weights[0]) + lifts[0] < self.best:
             self.inside = weights.copy()

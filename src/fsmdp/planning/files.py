@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,9 @@ from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.documents import Document, explain
+from fsmdp.model.actions import inputs_of, n_listed
 from fsmdp.model.basis import Basis
+from fsmdp.model.files import ActionsFile, actions_to_json
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
@@ -62,7 +64,7 @@ class About(Document):
     variables: Annotated[
         list[Annotated[tuple[Name, int], Strict(False)]], Field(min_length=1)
     ]  # name and size
-    actions: Annotated[list[Name], Field(min_length=1)]
+    actions: Annotated[list[Name], Field(min_length=1)] | ActionsFile
     horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
     discount: Annotated[float, Field(gt=0, le=1)]
     scopes: Annotated[list[Positions], Field(min_length=1)]
@@ -100,7 +102,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "method": plan.method,
         "status": str(plan.status),
         "variables": [[v.name, v.size] for v in plan.variables],
-        "actions": list(plan.action_names),
+        "actions": actions_to_json(plan.action_names),
         "horizon": plan.horizon,
         "discount": plan.discount,
         "scopes": [list(scope) for scope in plan.basis.scopes],
@@ -194,8 +196,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     variables = tuple(Variable(name, size) for name, size in about.variables)
     positions_by_name(variables)
-    if len(set(about.actions)) < len(about.actions):
-        raise ValueError("actions: expected each name once")
+    actions = _actions(about)
     if about.horizon is None and about.discount == 1:
         raise ValueError("discount: expected one below 1 with an infinite horizon")
     n_steps = about.horizon or 1
@@ -207,13 +208,15 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
     return Plan(
         method=about.method,
-        policy=_policy(about, variables, arrays),
+        policy=_policy(about, variables, actions, arrays),
         bound=Bound(
             variables,
             about.horizon,
             basis,
             bound_weights,
-            Certificate(violations, lifts, _witness(about, variables, n_steps), about.upper_bound),
+            Certificate(
+                violations, lifts, _witness(about, variables, actions, n_steps), about.upper_bound
+            ),
             math.inf if about.at_start is None else about.at_start,
             about.proof,
             _hint(about.elimination),
@@ -249,21 +252,33 @@ def _hint(steps: Steps | None) -> Hint | None:
     )
 
 
+def _actions(about: About) -> Sequence[str]:
+    if isinstance(about.actions, ActionsFile):
+        return about.actions.built()
+    if len(set(about.actions)) < len(about.actions):
+        raise ValueError("actions: expected each name once")
+    return tuple(about.actions)
+
+
 def _policy(
-    about: About, variables: tuple[Variable, ...], arrays: Mapping[str, np.ndarray]
+    about: About,
+    variables: tuple[Variable, ...],
+    actions: Sequence[str],
+    arrays: Mapping[str, np.ndarray],
 ) -> PlannedPolicy:
     """The policy, with all that compiled code reads checked."""
-    actions, sizes = tuple(about.actions), [variable.size for variable in variables]
+    sizes = [variable.size for variable in variables]
     if about.policy is not None:
         prefix = "policy/"
         given = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-        followed = policy_from_arrays(given)
-        check_policy(followed, sizes, len(actions))
+        followed = policy_from_arrays(given, sizes, actions)
+        check_policy(followed, sizes, actions)
         return ArrayPolicy(about.policy, variables, actions, about.horizon, followed)
     n_steps = about.horizon or 1
     entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
     lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
-    check_lookup(lookup, sizes, len(actions), entries.shape[1])
+    input_sizes = [variable.size for variable in inputs_of(variables, actions)]
+    check_lookup(lookup, input_sizes, n_listed(actions), entries.shape[1])
     return Greedy(variables, actions, about.horizon, lookup, entries)
 
 
@@ -274,9 +289,11 @@ def _finite(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...])
     return array
 
 
-def _witness(about: About, variables: tuple[Variable, ...], n_steps: int) -> Witness:
+def _witness(
+    about: About, variables: tuple[Variable, ...], actions: Sequence[str], n_steps: int
+) -> Witness:
     step, state, action, violation = about.witness
-    if not 1 <= step <= n_steps or action not in about.actions:
+    if not 1 <= step <= n_steps or action not in actions:
         raise ValueError("witness: expected a step and an action of the plan")
     return Witness(step, check_state(state, variables), action, violation)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -39,5 +40,5 @@ def q_entries_of(
 def greedy_lookup(network: BellmanNetwork) -> Lookup:
     """Look-up of the reward and backup terms, in the order of their entries."""
     scopes = (*network.reward_scopes, *network.parent_scopes)
-    sizes = tuple(variable.size for variable in network.variables)
-    return scope_lookup(scopes, sizes, len(network.actions))
+    sizes = tuple(variable.size for variable in network.inputs)
+    return scope_lookup(scopes, sizes, n_listed(network.actions))

@@ -156,7 +156,7 @@ def local_values(
     high, low = np.zeros((len(states), n_functions)), np.zeros((len(states), n_functions))
     rewards = np.zeros(len(states))
     n_values, n_rewards = len(network.values), network.n_rewards
-    for factor in range(n_functions, len(factors.factors)):
+    for factor in range(n_functions, len(factors.factors) - len(factors.constraints)):
         cases, offsets = factors.factors[factor], factors.offsets[factor]
         groups = np.zeros(len(factors.class_of_action), dtype=np.int64)
         for action, group in cases.exceptions.items():

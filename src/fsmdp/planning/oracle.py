@@ -104,14 +104,14 @@ def separate(network: BellmanNetwork, intervals: Intervals, weights: Floats) -> 
     found = excesses(network, intervals, weights)
     step = int(np.argmax([maximum.value for maximum in found]))
     action = found[step].action
-    state = found[step].state(action)
+    state = found[step].state(action)[: len(network.inputs)]
     entries = None if found[step].is_exact else found[step].picked([action])
     cut = Cuts(np.array([step]), state[None, :], np.array([action]), entries)
     rows, rewards = inequalities(network, intervals, weights, cut)
     return Separation(
         found[step].value,
         step + 1,
-        tuple(int(value) for value in state),
+        network.state_of(state),
         action,
         rows.toarray()[0],
         float(rewards[0]),

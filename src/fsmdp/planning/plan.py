@@ -132,7 +132,7 @@ class Plan:
         return self.policy.variables
 
     @property
-    def action_names(self) -> tuple[str, ...]:
+    def action_names(self) -> Sequence[str]:
         """Actions of the model."""
         return self.policy.actions
 

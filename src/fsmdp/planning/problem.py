@@ -128,7 +128,7 @@ def check_options_of_problem(
     check_method(elimination)
     check_mini_bucket(mini_bucket)
     if elimination_order is not None:
-        check_complete(read_order(elimination_order, model.variables), len(model.variables))
+        check_complete(read_order(elimination_order, model.inputs), len(model.inputs))
 
 
 def check_mini_bucket(size: int | None) -> None:

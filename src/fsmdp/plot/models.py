@@ -10,6 +10,7 @@ from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
 from fsmdp.experiments.report.print_figures import INK, MUTED, draw_names, node_size
 from fsmdp.experiments.report.style import COLORS
 from fsmdp.foundation.checks import plural
+from fsmdp.model.actions import show_actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
@@ -33,28 +34,28 @@ class Dependencies:
 
 def dependencies(model: FactoredMDP) -> Dependencies:
     """What a picture of the model shows. Cost: the marginals of singles, and an order."""
-    structure = model.structure(Basis.singles(model))
+    structure, n = model.structure(Basis.singles(model)), len(model.variables)
     always: set[Edge] = set()
     sometimes: set[Edge] = set()
     acted_on: set[int] = set()
     scopes: list[Scope] = []
     for scope, parents in zip(structure.basis.scopes, structure.parents, strict=True):
         for child in scope:
-            usual = set(parents.groups[0])
+            usual = {parent for parent in parents.groups[0] if parent < n}
             always |= {(parent, child) for parent in usual}
-            others = {parent for each in parents for parent in each} - usual
+            others = {parent for each in parents for parent in each if parent < n} - usual
             sometimes |= {(parent, child) for parent in others}
-            if parents.exceptions:
+            if parents.exceptions or len(usual) < len(parents.groups[0]):
                 acted_on.add(child)
         scopes += [tuple(sorted({*scope, *each})) for each in parents]
     rewards = [scope for term in structure.rewards for scope in term.parents]
-    order = best_order([one for one in (*scopes, *rewards) if one], model.sizes)
+    order = best_order([one for one in (*scopes, *rewards) if one], model.input_sizes)
     return Dependencies(
         tuple(sorted(always)),
         tuple(sorted(sometimes - always)),
         frozenset(acted_on),
-        frozenset(position for scope in rewards for position in scope),
-        tuple(order.variables),
+        frozenset(position for scope in rewards for position in scope if position < n),
+        tuple(position for position in order.variables if position < n),
         order.induced_width,
     )
 
@@ -85,7 +86,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
             sides = name_sides(positions, names)
             draw_names(axes, positions, names, sides, size)
         axes.set_title(
-            f"{plural(len(names), 'variable')}, {plural(len(one.actions), 'action')}, "
+            f"{plural(len(names), 'variable')}, {show_actions(one.actions)}, "
             f"induced width {found.induced_width}",
             fontsize=9,
             loc="left",

@@ -8,12 +8,14 @@ import numpy as np
 
 from fsmdp.experiments.report.print_figures import INK
 from fsmdp.experiments.report.style import printable
+from fsmdp.model.actions import Actions
 from fsmdp.plot.axes import axes_for
 from fsmdp.simulation.rollout import record
 
 if TYPE_CHECKING:
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy
+    from fsmdp.simulation.simulate import Record
 
 MOST_NAMES, MOST_ACTIONS = 40, 60
 
@@ -32,7 +34,8 @@ def trajectories(
     Of one episode, values and, below, the actions taken; of several, mean values.
     """
     found = record(model, policy, episodes, seed, steps)
-    values = found.states[:, :-1].mean(axis=0).T  # (n_variables, steps)
+    states = found.states[:, :-1, : len(model.variables)]
+    values = states.mean(axis=0).T  # (n_variables, steps)
     names = [printable(variable.name, 20) for variable in model.variables]
     with axes_for(ax, 1, float(np.clip(0.25 * len(names), 1.5, 8))) as (axes,):
         image = axes.imshow(
@@ -51,7 +54,7 @@ def trajectories(
             axes.set_ylabel("variable")
         axes.set_xlabel("step")
         if episodes == 1 and values.shape[1] <= MOST_ACTIONS:
-            taken = [printable(model.actions[action], 20) for action in found.actions[0].tolist()]
+            taken = [printable(name, 20) for name in actions_taken(model, found)]
             steps_of = range(1, len(taken) + 1)
             axes.set_xticks(
                 steps_of,
@@ -64,3 +67,11 @@ def trajectories(
         label = "value" if episodes == 1 else f"mean value of {episodes} episodes"
         axes.figure.colorbar(image, ax=axes, label=label, fraction=0.04)
     return axes
+
+
+def actions_taken(model: FactoredMDP, found: Record) -> list[str]:
+    """Names of the actions of the first episode."""
+    if isinstance(model.actions, Actions):
+        rows = found.states[0, :-1, len(model.variables) :]
+        return [model.actions.name(row) for row in rows]
+    return [model.actions[action] for action in found.actions[0].tolist()]

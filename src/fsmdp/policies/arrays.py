@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.policies.advantages import greedy_action
@@ -19,12 +20,23 @@ from fsmdp.policies.folded import (
     nothing_folded,
 )
 from fsmdp.policies.hashed import Hashed, check_hashed, hashed_action, nothing_hashed
+from fsmdp.policies.joint import (
+    Joint,
+    joint_by_chance,
+    joint_greedily,
+    listed_joint,
+    nothing_joint,
+    same_joint,
+    write_best,
+    write_drawn,
+)
 from fsmdp.policies.views import Seeing, check_seeing, nothing_seen, see
 
 BY_CHANCE = 0
 BY_TABLE = 1
 GREEDILY = 2
 FOLDED = 3
+JOINTLY = 4
 
 COMPACT = (np.uint8, np.uint16, np.uint32)
 """Kinds of numbers in tables that are large."""
@@ -34,7 +46,8 @@ class CompiledPolicy(NamedTuple):
     """How to act, in arrays. A table or entries of one row serve every step.
 
     What is hashed goes first, wherever the state is found there. A policy that sees states in other
-    variables has arrays for those.
+    variables has arrays for those. Where actions are made of variables, `joint` says how one is
+    found: greedily or by chance over all of them, or by its position among a few.
     """
 
     kind: int
@@ -45,6 +58,7 @@ class CompiledPolicy(NamedTuple):
     folded: Folded  # how entries are read that were folded
     hashed: Hashed  # actions of single states
     seeing: Seeing  # how states are seen
+    joint: Joint  # how joint actions are found and written
 
 
 class Room(NamedTuple):
@@ -53,6 +67,8 @@ class Room(NamedTuple):
     seen: Integers
     key: Integers
     totals: Floats
+    buffer: Floats
+    assignment: Integers
 
 
 def policy_arrays(
@@ -63,6 +79,7 @@ def policy_arrays(
     entries: Floats | None = None,
     folded: Folded | None = None,
     hashed: Hashed | None = None,
+    joint: Joint | None = None,
 ) -> CompiledPolicy:
     """A policy with what its kind does not need left empty."""
     return CompiledPolicy(
@@ -74,13 +91,14 @@ def policy_arrays(
         nothing_folded() if folded is None else folded,
         nothing_hashed() if hashed is None else hashed,
         nothing_seen(),
+        nothing_joint() if joint is None else joint,
     )
 
 
-def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -> None:
+def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence[str]) -> None:
     """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
-    if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY, FOLDED):
-        raise ValueError(f"policy: expected a kind from 0 to 3, found {policy.kind}")
+    if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY, FOLDED, JOINTLY):
+        raise ValueError(f"policy: expected a kind from 0 to 4, found {policy.kind}")
     for name, ndim, kind in (
         ("strides", 1, np.int64),
         ("table", 2, np.int64),
@@ -90,6 +108,7 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
         compact = name == "table" and array.dtype in COMPACT
         if array.ndim != ndim or not (compact or array.dtype == kind) or array.size == 0:
             raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
+    n_actions = _check_joint(policy, sizes, actions)
     check_vectors(policy.lookup)
     check_folded_vectors(policy.folded)
     sizes = check_seeing(policy.seeing, sizes)
@@ -110,13 +129,61 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], n_actions: int) -
         check_lookup(policy.lookup, sizes, n_actions, policy.entries.shape[1])
     if policy.kind == FOLDED:
         check_folded(policy.folded, sizes, n_actions, policy.entries.shape[1])
-    if policy.kind in (GREEDILY, FOLDED) and not np.isfinite(policy.entries).all():
+    if policy.kind in (GREEDILY, FOLDED, JOINTLY) and not np.isfinite(policy.entries).all():
         raise ValueError("policy: expected finite entries")
 
 
-def given_action(n_variables: int) -> CompiledPolicy:
-    """The policy that takes the action written at table[0, 0], whatever the state."""
-    return policy_arrays(BY_TABLE, no_strides(n_variables))
+def _check_joint(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence[str]) -> int:
+    """How many actions the policy knows by position; a ValueError if it finds others wrongly.
+
+    What is prepared for joint actions depends on the actions and the look-up alone: it is made
+    again, and has to be the same.
+    """
+    if not isinstance(actions, Actions):
+        if policy.kind == JOINTLY or not same_joint(policy.joint, nothing_joint()):
+            raise ValueError("policy: expected actions from a list")
+        return len(actions)
+    expected = joint_of(policy, sizes, actions, policy.joint.rows)
+    if not same_joint(policy.joint, expected):
+        raise ValueError("policy: expected what these joint actions need")
+    return len(expected.rows)
+
+
+def joint_of(
+    policy: CompiledPolicy, sizes: Sequence[int], actions: Actions, rows: Integers
+) -> Joint:
+    """What a policy needs to find joint actions; a ValueError if its arrays are wrong."""
+    if policy.kind == JOINTLY:
+        n_numbers = policy.entries.shape[1] if policy.entries.ndim == 2 else 0
+        check_lookup(policy.lookup, (*sizes, *actions.sizes), 1, n_numbers)
+        return joint_greedily(actions, len(sizes), policy.lookup)
+    if policy.kind == BY_CHANCE:
+        return joint_by_chance(actions, len(sizes))
+    if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != len(actions.variables):
+        raise ValueError("policy: expected joint actions")
+    if not len(rows) or rows.min() < 0 or (rows >= np.array(actions.sizes)).any():
+        raise ValueError("policy: expected values of action variables")
+    if not actions.allowed(rows).all():
+        raise ValueError("policy: expected joint actions that are allowed")
+    return listed_joint(actions, len(sizes), rows)
+
+
+def given_action(n_variables: int, actions: Sequence[str] = ()) -> CompiledPolicy:
+    """The policy that takes the action written at table[0, 0], whatever the state.
+
+    If it is made of variables, the action is instead the one written to joint.rows[0].
+    """
+    joint = None
+    if isinstance(actions, Actions):
+        row = np.zeros((1, len(actions.variables)), dtype=np.int64)
+        joint = listed_joint(actions, n_variables, row)
+    return policy_arrays(BY_TABLE, no_strides(n_variables), joint=joint)
+
+
+def by_chance(n_variables: int, actions: Sequence[str]) -> CompiledPolicy:
+    """Every action as likely as any other."""
+    joint = joint_by_chance(actions, n_variables) if isinstance(actions, Actions) else None
+    return policy_arrays(BY_CHANCE, no_strides(n_variables), joint=joint)
 
 
 def no_strides(n_variables: int) -> Integers:
@@ -130,14 +197,17 @@ def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
     return Room(
         np.zeros(len(policy.seeing.usual), dtype=np.int64),
         np.zeros(policy.hashed.keys.shape[1], dtype=np.int64),
-        np.zeros(n_actions),
+        np.zeros(max(n_actions, len(policy.joint.rows))),
+        policy.joint.start.copy(),
+        np.zeros(policy.joint.n_assigned, dtype=np.int64),
     )
 
 
 @compiled()
 def is_plain(policy: CompiledPolicy) -> bool:
-    """Whether its kind alone decides: no view of the state, no actions by hash."""
-    return len(policy.seeing.usual) == 0 and len(policy.hashed.keys) == 0
+    """Whether its kind alone decides: no view of the state, no actions by hash, no joint ones."""
+    seen = len(policy.seeing.usual) + len(policy.hashed.keys)
+    return seen == 0 and len(policy.joint.slots) == 0
 
 
 @compiled(inline="always")
@@ -164,7 +234,33 @@ def choose(
     n_actions: int,
     rng: np.random.Generator,
 ) -> int:
-    """Action in the state held by the first slots; `step` counts from 0 here."""
+    """Action in the state held by the first slots; `step` counts from 0 here.
+
+    A joint action is written to its slots; the one action that rules tell apart is then 0.
+    """
+    if len(policy.joint.slots) == 0:
+        return _position(policy, room, values, step, n_actions, rng)
+    if policy.kind == JOINTLY:
+        row = min(step, len(policy.entries) - 1)
+        write_best(policy.joint, policy.entries[row], values, room.buffer, room.assignment)
+    elif policy.kind == BY_CHANCE:
+        write_drawn(policy.joint, values, room.buffer, room.assignment, rng)
+    else:
+        found = _position(policy, room, values, step, len(policy.joint.rows), rng)
+        for i in range(len(policy.joint.slots)):
+            values[policy.joint.slots[i]] = policy.joint.rows[found, i]
+    return 0
+
+
+@compiled(inline="always")
+def _position(
+    policy: CompiledPolicy,
+    room: Room,
+    values: Integers,
+    step: int,
+    n_actions: int,
+    rng: np.random.Generator,
+) -> int:
     seen = values
     if len(policy.seeing.usual) > 0:
         see(policy.seeing, values, room.seen)
@@ -201,5 +297,8 @@ def choose_apart(
 def act(
     policy: CompiledPolicy, values: Integers, step: int, n_actions: int, rng: np.random.Generator
 ) -> int:
-    """One action, as the compiled simulator would choose it; `step` counts from 0."""
+    """One action, as the compiled simulator would choose it; `step` counts from 0.
+
+    A joint action is written to the slots after the state's.
+    """
     return choose_apart(policy, room_for(policy, n_actions), values, step, n_actions, rng)

@@ -11,6 +11,7 @@ from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_step, show
 from fsmdp.foundation.threads import in_threads, split
+from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
@@ -25,6 +26,7 @@ def actions_in(
 ) -> Integers:
     """Positions of the actions that a policy takes in states at a step, (n_states,).
 
+    Of actions that are made of variables, the values: (n_states, n_action_variables).
     Cost: that of a decision for each state, on all cores where the policy can be compiled.
     """
     values = states_of(states, model.variables)
@@ -36,14 +38,18 @@ def actions_in(
         return np.array([act(tuple(one), step) for one in values.tolist()], dtype=np.int64)
     arrays, parts = followed.arrays, split(len(values), WORTH_A_THREAD)
     chosen = np.zeros(len(values), dtype=np.int64)
+    n_variables, n_actions = values.shape[1], n_listed(model.actions)
+    n_joint = len(arrays.joint.slots)
+    if n_joint:
+        values = np.hstack([values, np.zeros((len(values), n_joint), dtype=np.int64)])
     generators = np.random.default_rng(0).spawn(len(parts))
 
     def run(part: int) -> None:
         at = parts[part]
-        _choose_all(arrays, values[at], row, len(model.actions), generators[part], chosen[at])
+        _choose_all(arrays, values[at], row, n_actions, generators[part], chosen[at])
 
     in_threads(run, len(parts))
-    return chosen
+    return values[:, n_variables:] if n_joint else chosen
 
 
 def states_of(states: Sequence[State] | Integers, variables: Sequence[Variable]) -> Integers:

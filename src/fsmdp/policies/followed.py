@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fsmdp.foundation.checks import as_step
+from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Described, Policy, resolve
@@ -18,7 +20,7 @@ class ArrayPolicy:
 
     name: str
     variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
+    actions: Sequence[str]
     horizon: int | None
     arrays: CompiledPolicy = field(repr=False)
     _rng: np.random.Generator = field(
@@ -27,9 +29,13 @@ class ArrayPolicy:
 
     def action(self, state: State, step: int = 1) -> str:
         """The action to take."""
-        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        slots = [*check_state(state, self.variables), *(0 for _ in self.arrays.joint.slots)]
+        values = np.array(slots, dtype=np.int64)
         row = as_step(step, self.horizon) - 1
-        return self.actions[act(self.arrays, values, row, len(self.actions), self._rng)]
+        chosen = act(self.arrays, values, row, n_listed(self.actions), self._rng)
+        if isinstance(self.actions, Actions):
+            return self.actions.name(values[len(self.variables) :])
+        return self.actions[chosen]
 
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -9,12 +10,21 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
+from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.advantages import default_total, fill_advantages
-from fsmdp.policies.arrays import FOLDED, GREEDILY, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.arrays import (
+    FOLDED,
+    GREEDILY,
+    JOINTLY,
+    CompiledPolicy,
+    no_strides,
+    policy_arrays,
+)
 from fsmdp.policies.folded import Folded, folded_action
+from fsmdp.policies.joint import Joint, joint_greedily, write_best
 from fsmdp.policies.steps import FoldedSteps
 
 
@@ -24,19 +34,21 @@ class Greedy:
 
     Rewards and backups of V are looked up in tables; no part of a model is kept. To act, the tables
     are folded into fewer, once for each step; files and `q_values` know nothing of that.
+    Where actions are made of variables, the terms are maximised over them by elimination.
     """
 
     variables: tuple[Variable, ...]
-    actions: tuple[str, ...]
+    actions: Sequence[str]
     horizon: int | None
     lookup: Lookup = field(repr=False)
     entries: Floats = field(repr=False)  # (n_steps, n_entries)
     _sizes: Integers = field(init=False, repr=False)
     _steps: FoldedSteps = field(init=False, repr=False)
+    _prepared: list[CompiledPolicy] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
         sizes = tuple(variable.size for variable in self.variables)
-        steps = FoldedSteps(self.lookup, self.entries, sizes, len(self.actions))
+        steps = FoldedSteps(self.lookup, self.entries, sizes, n_listed(self.actions))
         object.__setattr__(self, "_sizes", np.array(sizes, dtype=np.int64))
         object.__setattr__(self, "_steps", steps)
 
@@ -44,6 +56,8 @@ class Greedy:
         """The greedy action; the first in the model's order where several are equal."""
         values = self._values(state)
         row = self._row(step)
+        if isinstance(self.actions, Actions):
+            return self.actions.name(self._best(values, row))
         layout = self._steps.layout
         if layout is not None:
             return self.actions[
@@ -54,9 +68,12 @@ class Greedy:
         return self.actions[int(found.argmax())]
 
     def q_values(self, state: State, step: int = 1) -> Floats:
-        """R(s, a) + discount * backup of V, for every action."""
+        """R(s, a) + discount * backup of V, for every action; joint ones have to be few."""
         values = self._values(state)
         entries = self.entries[self._row(step)]
+        if isinstance(self.actions, Actions):
+            rows = (np.append(values, chosen) for chosen in self.actions.rows())
+            return np.array([default_total(self.lookup, entries, row) for row in rows])
         found = np.zeros(len(self.actions))
         fill_advantages(self.lookup, entries, values, found)
         return np.asarray(found + default_total(self.lookup, entries, values))
@@ -64,11 +81,26 @@ class Greedy:
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays. Cost: to fold the steps that were not folded yet."""
         nothing = no_strides(len(self.variables))
+        if isinstance(self.actions, Actions):
+            return self._jointly(self.actions, nothing)
         layout = self._steps.layout
         if layout is None:
             return policy_arrays(GREEDILY, nothing, lookup=self.lookup, entries=self.entries)
         tables = self._steps.all()
         return policy_arrays(FOLDED, nothing, entries=tables, folded=layout.folded)
+
+    def _jointly(self, actions: Actions, nothing: Integers) -> CompiledPolicy:
+        if not self._prepared:
+            joint = joint_greedily(actions, len(self.variables), self.lookup)
+            arrays = policy_arrays(
+                JOINTLY, nothing, lookup=self.lookup, entries=self.entries, joint=joint
+            )
+            self._prepared.append(arrays)
+        return self._prepared[0]
+
+    def _best(self, values: Integers, row: int) -> Integers:
+        joint = self.compiled().joint
+        return _act_jointly(joint, self.entries[row], values)
 
     def _row(self, step: int) -> int:
         position = as_step(step, self.horizon) - 1
@@ -99,3 +131,12 @@ class Greedy:
 @compiled()
 def _act(folded: Folded, tables: Floats, values: Integers, n_actions: int) -> int:
     return folded_action(folded, tables, values, np.zeros(n_actions))
+
+
+@compiled()
+def _act_jointly(joint: Joint, entries: Floats, state: Integers) -> Integers:
+    values = np.zeros(len(state) + len(joint.slots), dtype=np.int64)
+    values[: len(state)] = state
+    buffer, assignment = joint.start.copy(), np.zeros(joint.n_assigned, dtype=np.int64)
+    write_best(joint, entries, values, buffer, assignment)
+    return values[len(state) :]

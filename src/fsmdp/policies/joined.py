@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy
@@ -42,7 +44,7 @@ class JoinedPolicy:
         return self.model.variables
 
     @property
-    def actions(self) -> tuple[str, ...]:
+    def actions(self) -> Sequence[str]:
         """Actions, the same in both models."""
         return self.model.actions
 
@@ -61,7 +63,11 @@ class JoinedPolicy:
         values = np.array(check_state(state, self.variables), dtype=np.int64)
         seen = np.zeros(len(self._seeing.usual), dtype=np.int64)
         see(self._seeing, values, seen)
-        return self.actions[act(tuple(seen.tolist()), step)]
+        chosen = act(tuple(seen.tolist()), step)
+        if isinstance(self.actions, Actions):
+            return self.actions.name(self.actions.read(chosen))
+        assert isinstance(chosen, int)
+        return self.actions[chosen]
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""

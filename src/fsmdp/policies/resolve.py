@@ -12,23 +12,26 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import PolicyError
 from fsmdp.foundation.checks import is_whole, show, show_count, show_names
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, state_strides, table_size
 from fsmdp.policies.arrays import (
-    BY_CHANCE,
     BY_TABLE,
     CompiledPolicy,
+    by_chance,
+    given_action,
     no_strides,
     policy_arrays,
 )
+from fsmdp.policies.joint import listed_joint
 
 
 @runtime_checkable
 class ActsByState(Protocol):
     """Anything with an action for each state and step: an exact solution, a plan."""
 
-    def action(self, state: State, step: int = 1) -> str | int:
-        """Name or position of the action to take."""
+    def action(self, state: State, step: int = 1) -> Any:
+        """Name or position of the action to take, or the values of a joint one."""
         ...
 
 
@@ -41,7 +44,7 @@ class Compiles(ActsByState, Protocol):
         ...
 
 
-PolicyFunction = Callable[[tuple[int, ...], int], str | int]
+PolicyFunction = Callable[[tuple[int, ...], int], Any]
 Policy = ActsByState | PolicyFunction | str | NDArray[Any] | Sequence[Any]
 """A solution or plan, a function (state, step) -> action, an action's name, "random", or a table.
 
@@ -68,8 +71,8 @@ class Described(Protocol):
         ...
 
     @property
-    def actions(self) -> tuple[str, ...]:
-        """Actions, in order."""
+    def actions(self) -> Sequence[str]:
+        """Actions, in order, or the variables that they are made of."""
         ...
 
     @property
@@ -78,8 +81,9 @@ class Described(Protocol):
         ...
 
 
-Act = Callable[[tuple[int, ...], int], int]
-"""From a state and a step, counted from 1, to an action's position."""
+Act = Callable[[tuple[int, ...], int], int | tuple[int, ...]]
+"""From a state and a step, counted from 1, to an action's position, or the values of a joint one.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,28 +101,80 @@ def resolve(model: Described, policy: Policy) -> Followed:
     at their ends, so all that it is given is checked.
     """
     nothing = no_strides(len(model.variables))
+    if isinstance(model.actions, Actions):
+        return _resolve_joint(model, model.actions, policy)
     if isinstance(policy, str):
         if policy in model.actions:
             always = model.actions.index(policy)
             table = np.array([[always]], dtype=np.int64)
             return Followed(lambda state, step: always, policy_arrays(BY_TABLE, nothing, table))  # noqa: ARG005
         if policy == RANDOM:
-            return Followed(None, policy_arrays(BY_CHANCE, nothing))
+            return Followed(None, by_chance(len(model.variables), model.actions))
         raise PolicyError(f"unknown policy {show(policy)}; expected {EXPECTED}.")
     if is_table(policy):
         return _by_table(model, policy_table(model, policy))
     check_origin(model, policy)
-    chooses = policy.action if isinstance(policy, ActsByState) else policy
-    if isinstance(policy, type) or not callable(chooses):
-        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
-        raise PolicyError(f"{what} is not a policy; expected {EXPECTED}.")
-
+    chooses = _chooses(policy)
     positions = {action: position for position, action in enumerate(model.actions)}
 
     def act(state: tuple[int, ...], step: int) -> int:
         return _position(positions, chooses(state, step), state, step)
 
     return Followed(act, policy.compiled() if isinstance(policy, Compiles) else None)
+
+
+def _chooses(policy: Any) -> PolicyFunction:
+    chooses = policy.action if isinstance(policy, ActsByState) else policy
+    if isinstance(policy, type) or not callable(chooses):
+        what = f"the class {policy.__name__}" if isinstance(policy, type) else show(policy)
+        raise PolicyError(f"{what} is not a policy; expected {EXPECTED}.")
+    return chooses
+
+
+def _resolve_joint(model: Described, actions: Actions, policy: Policy) -> Followed:
+    """As `resolve`, where actions are made of variables.
+
+    What knows actions by position, such as a table or a policy of the listed model, means their
+    positions in `model.listed()`.
+    """
+    n_variables = len(model.variables)
+    if isinstance(policy, str) and policy == RANDOM and RANDOM not in actions:
+        return Followed(None, by_chance(n_variables, actions))
+    if isinstance(policy, str | Mapping):
+        values = actions.read(policy)
+        given = given_action(n_variables, actions)
+        given.joint.rows[0] = values
+        return Followed(lambda state, step: values, given)  # noqa: ARG005
+    if is_table(policy):
+        followed = _by_table(model, policy_table(model, policy))
+        assert followed.act is not None
+        by_table = followed.act
+
+        def by_position(state: tuple[int, ...], step: int) -> tuple[int, ...]:
+            return actions.read(by_table(state, step))
+
+        return Followed(by_position, _with_rows(followed.arrays, actions, n_variables))
+    check_origin(model, policy)
+    chooses = _chooses(policy)
+
+    def act(state: tuple[int, ...], step: int) -> tuple[int, ...]:
+        try:
+            return actions.read(chooses(state, step))
+        except PolicyError as error:
+            where = f"the policy in state {show(state)} at step {step}"
+            raise PolicyError(f"{where}: {error}") from None
+
+    arrays = policy.compiled() if isinstance(policy, Compiles) else None
+    return Followed(act, _with_rows(arrays, actions, n_variables))
+
+
+def _with_rows(
+    arrays: CompiledPolicy | None, actions: Actions, n_variables: int
+) -> CompiledPolicy | None:
+    """Arrays that give positions in the list of joint actions, with that list."""
+    if arrays is None or len(arrays.joint.slots):
+        return arrays
+    return arrays._replace(joint=listed_joint(actions, n_variables))
 
 
 def _by_table(model: Described, table: Integers) -> Followed:
@@ -148,8 +204,10 @@ def check_origin(model: Described, policy: object) -> None:
     if origin is model or isinstance(policy, type):
         return
     variables, actions = getattr(origin, "variables", None), getattr(origin, "actions", None)
-    if not isinstance(variables, tuple) or not isinstance(actions, tuple):
+    if not isinstance(variables, tuple) or not isinstance(actions, tuple | Actions):
         return  # not made for a model: nothing to compare
+    if isinstance(actions, Actions) and actions.same_as(model.actions):
+        actions = model.actions
     horizon = getattr(origin, "horizon", model.horizon)
     what = f"the policy, a {type(policy).__name__}, is of another model"
     remedy = "solve or plan this model"
@@ -157,6 +215,8 @@ def check_origin(model: Described, policy: object) -> None:
         ("variable", variables, model.variables),
         ("action", actions, model.actions),
     ):
+        if found is expected:
+            continue
         if len(found) != len(expected):
             raise PolicyError(
                 f"{what}: it has {len(found)} {noun}s, expected {len(expected)}; {remedy}."

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Lookup
-from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.policies.arrays import CompiledPolicy, joint_of
 from fsmdp.policies.folded import Folded
 from fsmdp.policies.hashed import Hashed
+from fsmdp.policies.joint import nothing_joint
 from fsmdp.policies.views import Seeing
 
 PARTS: dict[str, Any] = {"lookup": Lookup, "folded": Folded, "hashed": Hashed, "seeing": Seeing}
+
+ROWS = "joint/rows"
+"""Joint actions that a policy knows by position: all else about them is made anew."""
 
 
 def policy_to_arrays(policy: CompiledPolicy) -> dict[str, np.ndarray]:
     """All arrays by name, those of parts as part/name."""
     found: dict[str, np.ndarray] = {}
     for name, value in policy._asdict().items():
-        if name in PARTS:
+        if name == "joint":
+            found[ROWS] = value.rows
+        elif name in PARTS:
             found |= {f"{name}/{one}": np.asarray(a) for one, a in value._asdict().items()}
         else:
             found[name] = np.asarray(value)
     return found
 
 
-def policy_from_arrays(arrays: Mapping[str, np.ndarray]) -> CompiledPolicy:
+def policy_from_arrays(
+    arrays: Mapping[str, np.ndarray], sizes: Sequence[int], actions: Sequence[str]
+) -> CompiledPolicy:
     """The inverse of `policy_to_arrays`, unchecked: see `check_policy`. A ValueError or KeyError if
     arrays are missing.
     """
     given: dict[str, Any] = {}
     for name in CompiledPolicy._fields:
-        if name in PARTS:
+        if name == "joint":
+            given[name] = nothing_joint()
+        elif name in PARTS:
             part = PARTS[name]
             given[name] = part(**{one: arrays[f"{name}/{one}"] for one in part._fields})
         else:
@@ -42,7 +53,10 @@ def policy_from_arrays(arrays: Mapping[str, np.ndarray]) -> CompiledPolicy:
     hashed = given["hashed"]
     by_step = bool(_number(hashed.by_step, np.bool_, "by_step"))
     given["hashed"] = hashed._replace(by_step=by_step)
-    return CompiledPolicy(**given)
+    found = CompiledPolicy(**given)
+    if isinstance(actions, Actions):
+        found = found._replace(joint=joint_of(found, sizes, actions, arrays[ROWS]))
+    return found
 
 
 def _number(array: np.ndarray, kind: Any, name: str) -> Any:

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class CompiledModel(NamedTuple):
-    """Everything needed to simulate. Slots: current values, then next values, then latents."""
+    """Everything needed to simulate. Slots: current values, action, next values, latents."""
 
     kernels: Lookup
     cumulative: Floats  # cumulative probabilities of all kernels
@@ -38,21 +38,22 @@ class CompiledModel(NamedTuple):
     initial_start: Integers  # (n_variables + 1,)
     initial_cumulative: Floats
     n_variables: int
+    n_inputs: int  # current values and action variables; next values come after them
     n_slots: int
-    n_actions: int
+    n_actions: int  # that rules tell apart
 
 
 def compile_model(model: FactoredMDP) -> CompiledModel:
     """Flatten a model. Cost: its size, once."""
-    n_variables, n_actions = len(model.variables), len(model.actions)
-    dynamics = model.dynamics
+    n_inputs, dynamics = len(model.inputs), model.dynamics
+    n_actions = dynamics.n_actions
     kernels, cumulative = [], []
     for mechanism in dynamics.mechanisms:
         sizes = [dynamics.drawn_sizes[child] for child in mechanism.children]
         width = int(np.prod(sizes))
 
         def inputs(kernel: Kernel, width: int = width) -> Inputs:
-            slots = (*kernel.parents, *(n_variables + drawn for drawn in kernel.drawn))
+            slots = (*kernel.parents, *(n_inputs + drawn for drawn in kernel.drawn))
             return Inputs(slots, kernel.table.shape[: len(slots)], width)
 
         kernels.append(mechanism.cases.map(inputs))
@@ -66,7 +67,7 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
         kernels=compile_lookup(kernels, n_actions),
         cumulative=np.concatenate(cumulative),
         child_start=np.cumsum([0, *child_counts]),
-        child_slot=np.array(children) + n_variables,
+        child_slot=np.array(children) + n_inputs,
         child_size=np.array(child_sizes),
         outcomes=np.array(
             [
@@ -79,7 +80,8 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
         initial_start=np.array(list(accumulate(model.sizes, initial=0))),
         initial_cumulative=np.concatenate([np.cumsum(d) for d in model.initial_distributions()]),
-        n_variables=n_variables,
-        n_slots=n_variables + len(dynamics.drawn_sizes),
+        n_variables=len(model.variables),
+        n_inputs=n_inputs,
+        n_slots=n_inputs + len(dynamics.drawn_sizes),
         n_actions=n_actions,
     )

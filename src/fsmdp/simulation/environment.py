@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
+from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import given_action
 from fsmdp.simulation.compiled import compile_model
@@ -19,10 +20,11 @@ from fsmdp.simulation.simulate import new_record, simulate
 Observation = NDArray[np.int64]
 
 
-class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
+class FactoredEnv(gymnasium.Env[Observation, Any]):
     """Episodes of a FactoredMDP, one step at a time.
 
-    Observations are states in variable order, actions are positions (names work too). The reward
+    Observations are states in variable order, actions are positions (names work too), or, where
+    actions are made of variables, their values (and whatever else says which). The reward
     is the sum of `info["rewards"]`, the vector of reward terms. Episodes are truncated at the
     horizon and never terminate. `reset(options={"state": [...]})` starts from a given state.
     """
@@ -35,9 +37,13 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         self.model = check_model(model, "FactoredEnv")
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
-        self.action_space = gymnasium.spaces.Discrete(len(model.actions))
+        self.action_space: gymnasium.spaces.Space[Any]
+        if isinstance(model.actions, Actions):
+            self.action_space = gymnasium.spaces.MultiDiscrete(list(model.actions.sizes))
+        else:
+            self.action_space = gymnasium.spaces.Discrete(len(model.actions))
         self._compiled = compile_model(model)
-        self._given = given_action(self._compiled.n_variables)
+        self._given = given_action(self._compiled.n_variables, model.actions)
         self._record = new_record(self._compiled, 1, 1)
         self._values = np.zeros(self._compiled.n_slots, dtype=np.int64)
         self._return = np.zeros(1)
@@ -58,20 +64,23 @@ class FactoredEnv(gymnasium.Env[Observation, int | np.int64 | str]):
         self._last = "start"
         return self._observation(), {"step": self._step}
 
-    def step(
-        self, action: int | np.int64 | str
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take an action, by position or name."""
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Take an action, by position or name, or by the values of its variables."""
         horizon = self.model.horizon
         if self._step is None or (horizon is not None and self._step > horizon):
             raise gymnasium.error.ResetNeeded("the episode is over or not begun: call reset().")
-        position = self.model.action_index(action)  # type: ignore[arg-type]
-        self._given.table[0, 0] = position
+        actions = self.model.actions
+        if isinstance(actions, Actions):
+            self._given.joint.rows[0] = values = actions.read(action)
+            name = actions.name(values)
+        else:
+            self._given.table[0, 0] = position = self.model.action_index(action)
+            name = actions[position]
         self._simulate(restart=False, steps=1)
         self._step += 1
         rewards = self._record.rewards[0, 0].copy()
         reward = float(rewards.sum())
-        self._last = f"{self.model.actions[position]}, reward {reward:.4g}"
+        self._last = f"{name}, reward {reward:.4g}"
         truncated = horizon is not None and self._step > horizon
         return (
             self._observation(),

@@ -11,6 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, show
 from fsmdp.foundation.html import facts_table
+from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.planning.gap import RelativeGap
@@ -154,6 +155,8 @@ def idle_action(model: FactoredMDP) -> str:
     for name in IDLE_NAMES:
         if name in model.actions:
             return name
+    if isinstance(model.actions, Actions):
+        return model.actions.quietest()
     changes = np.zeros(len(model.actions), dtype=np.int64)
     exceptions = [mechanism.cases.exceptions for mechanism in model.dynamics.mechanisms]
     exceptions += [means.exceptions for means in model.reward_means]

@@ -15,7 +15,7 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
 from fsmdp.policies.arrays import given_action
-from fsmdp.policies.resolve import Policy, resolve
+from fsmdp.policies.resolve import Act, Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
 from fsmdp.simulation.simulate import Record, new_record, simulate
 
@@ -114,7 +114,7 @@ def rollout(
     for first in range(0, episodes, chunk):
         part = returns[first : first + chunk]
         if arrays is None:
-            _run_in_python(compiled, act, steps, discount, rng, values, part)
+            _run_in_python(model, compiled, act, steps, rng, values, part)
         else:
             simulate(compiled, arrays, rng, discount, True, 0, steps, values, part, unrecorded)
         if progress is not None:
@@ -129,7 +129,10 @@ def record(
     seed: int = 0,
     steps: int | None = None,
 ) -> Record:
-    """Episodes written down: states, actions and rewards of every step."""
+    """Episodes written down: states, actions and rewards of every step.
+
+    The values of action variables stand after those of the state that they were chosen in.
+    """
     check_model(model, "record")
     episodes, steps = as_whole(episodes, "episodes", 1, MOST_RECORDED), episode_steps(model, steps)
     rng = np.random.default_rng(as_whole(seed, "seed", 0))
@@ -137,7 +140,7 @@ def record(
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     kept, returns = new_record(compiled, episodes, steps), np.zeros(episodes)
     if followed.arrays is None:
-        _run_in_python(compiled, followed.act, steps, model.discount, rng, values, returns, kept)
+        _run_in_python(model, compiled, followed.act, steps, rng, values, returns, kept)
     else:
         discount = model.discount
         simulate(compiled, followed.arrays, rng, discount, True, 0, steps, values, returns, kept)
@@ -165,23 +168,27 @@ def steps_that_count(discount: float) -> int:
 
 
 def _run_in_python(
+    of: FactoredMDP,
     model: CompiledModel,
-    act: Callable[[tuple[int, ...], int], int] | None,
+    act: Act | None,
     steps: int,
-    discount: float,
     rng: np.random.Generator,
     values: Integers,
     returns: Floats,
     kept: Record | None = None,
 ) -> None:
-    given, unrecorded = given_action(model.n_variables), new_record(model, 0, 0)
+    given, unrecorded = given_action(model.n_variables, of.actions), new_record(model, 0, 0)
     moment = unrecorded if kept is None else new_record(model, 1, 1)
-    reward = np.zeros(1)
+    reward, discount = np.zeros(1), of.discount
     assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):
         simulate(model, given, rng, discount, True, 0, 0, values, reward, unrecorded)
         for step in range(steps):
-            given.table[0, 0] = act(tuple(values[: model.n_variables].tolist()), step + 1)
+            chosen = act(tuple(values[: model.n_variables].tolist()), step + 1)
+            if isinstance(chosen, tuple):
+                given.joint.rows[0] = chosen
+            else:
+                given.table[0, 0] = chosen
             simulate(model, given, rng, discount, False, step, 1, values, reward, moment)
             returns[episode] += discount**step * reward[0]
             if kept is not None:

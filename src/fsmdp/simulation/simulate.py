@@ -30,7 +30,7 @@ OTHERWISE = -1
 class Record(NamedTuple):
     """Where episodes are written down; arrays without episodes mean that nothing is."""
 
-    states: NDArray[np.int32]  # (episodes, steps + 1, n_variables)
+    states: NDArray[np.int32]  # (episodes, steps + 1, n_inputs) the action taken after the state
     actions: Integers  # (episodes, steps)
     rewards: Floats  # (episodes, steps, n_terms)
 
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
     """Room for so many episodes of so many steps."""
     return Record(
-        np.zeros((episodes, steps + 1, model.n_variables), dtype=np.int32),
+        np.zeros((episodes, steps + 1, model.n_inputs), dtype=np.int32),
         np.zeros((episodes, steps), dtype=np.int64),
         np.zeros((episodes, steps, len(model.reward_sigmas))),
     )
@@ -96,7 +96,7 @@ def simulate(
     Cost: one random number and a table look-up for each variable and step.
     """
     kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
-    n_variables, n_actions = model.n_variables, model.n_actions
+    n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     room = room_for(policy, n_actions)
     # The usual kinds stand here by themselves: to hand over the whole policy costs as much again.
     kind = policy.kind if is_plain(policy) else OTHERWISE
@@ -137,10 +137,13 @@ def simulate(
                 outcome = draw(model.cumulative, at, model.outcomes[mechanism], rng)
                 set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)
-            for variable in range(n_variables):
-                values[variable] = values[n_variables + variable]
             if recording:
                 record.actions[episode, step] = action
+                for variable in range(n_variables, n_inputs):
+                    record.states[episode, step, variable] = values[variable]
+            for variable in range(n_variables):
+                values[variable] = values[n_inputs + variable]
+            if recording:
                 for variable in range(n_variables):
                     record.states[episode, step + 1, variable] = values[variable]
             weight *= discount

@@ -60,7 +60,8 @@ class Arena:
             records[part] = self._run(policy, seed, part, np.zeros(count), count)
 
         in_threads(run, len(records))
-        return np.concatenate([record.states[:, :-1] for record in records if record is not None])
+        n = self.compiled.n_variables
+        return np.concatenate([one.states[:, :-1, :n] for one in records if one is not None])
 
     def _run(
         self, policy: CompiledPolicy, seed: int, chunk: int, returns: Floats, recorded: int

@@ -43,14 +43,14 @@ def backups_of(
     backprojections = marginals.backprojections()
     counts = [sum(table.values.size for table in cases) for cases in backprojections]
     scopes = scopes_of((*model.reward_means, *backprojections))
-    lookup = scope_lookup(scopes, model.sizes, len(model.actions))
+    lookup = scope_lookup(scopes, model.input_sizes, model.dynamics.n_actions)
     return Backups(
         marginals.basis,
         lookup,
         flatten_cases(model.reward_means),
         model.discount * flatten_cases(backprojections),
         np.repeat(np.arange(len(counts)), counts),
-        BestActions(lookup, model.sizes),
+        BestActions(lookup, model.sizes, actions=model.actions),
     )
 
 
@@ -60,4 +60,6 @@ def backup_size(model: FactoredMDP, scope: Scope) -> int:
     To make them takes as many times more as the scope has assignments.
     """
     ancestry = model.dynamics.ancestry(scope)
-    return sum(table_size(model.sizes[parent] for parent in one.parent_scope) for one in ancestry)
+    return sum(
+        table_size(model.input_sizes[parent] for parent in one.parent_scope) for one in ancestry
+    )

@@ -82,9 +82,13 @@ def continue_each(
     rng: np.random.Generator,
     state: Integers,
     actions: Integers,
+    joint: Integers,
     returns: Floats,
 ) -> None:
     """Return of each action and of the policy after it, without luck: returns[scenario, arm].
+
+    Actions that are made of variables are positions in `joint`, which holds their values. Nothing
+    is learnt at places then: they know actions by name.
 
     All arms meet the same scenario; every second one mirrors the one before (u becomes 1 - u).
     Where two arms are in the same state at the same step, the same follows, and is not simulated
@@ -106,8 +110,12 @@ def continue_each(
         for arm in range(len(actions)):
             for variable in range(n_variables):
                 scenario.values[variable] = state[variable]
-            total, end = _follow(setting, rng, 0, actions[arm])
+            for i in range(joint.shape[1]):
+                scenario.values[n_variables + i] = joint[actions[arm], i]
+            total, end = _follow(setting, rng, 0, actions[arm] if joint.shape[1] == 0 else 0)
             returns[row, arm] = total
+            if joint.shape[1] > 0:
+                continue
             met = 0
             chosen = -1
             for step in range(1, end):
@@ -137,7 +145,7 @@ def _follow(
     Also the step at which the path joined another; its states up to there stay in the scenario.
     """
     model, policy, luck, discount, first_step, multipliers, scenario, places = setting
-    n_variables, n_actions = model.n_variables, model.n_actions
+    n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     steps, memory = len(scenario.uniforms), len(scenario.key)
     values, number = scenario.values, scenario.counts[0]
     kernel_tables, reward_tables = scenario.kernel_tables, scenario.reward_tables
@@ -165,7 +173,10 @@ def _follow(
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
             place = find_place(places, key)
-            if places.visits[place] > 0:
+            if n_inputs > n_variables:
+                action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
+                place = -1
+            elif places.visits[place] > 0:
                 places.visits[place] += 1
                 action = places.action[place]
             else:
@@ -207,7 +218,7 @@ def _follow(
         deselect(model.kernels, action, kernel_tables)
         weight *= discount
         for variable in range(n_variables):
-            values[variable] = values[n_variables + variable]
+            values[variable] = values[n_inputs + variable]
     for step in range(began + 1, end):
         if scenario.entry[step] >= 0:
             scenario.following[scenario.entry[step]] = total - scenario.earned[step]

@@ -205,7 +205,7 @@ def first_basis(model: FactoredMDP, pairs: bool) -> Basis:
             for table in means:
                 for one in table.scope:
                     for other in table.scope:
-                        if one < other:
+                        if one < other < len(model.variables):
                             wanted[(one, other)] = None
     priced = []
     for scope in wanted:

@@ -37,7 +37,7 @@ def neighbours(model: FactoredMDP) -> list[set[int]]:
         join(sorted({child, *model.parents(child)}))
     for means in model.reward_means:
         for table in means:
-            join(table.scope)
+            join([position for position in table.scope if position < len(found)])
     for position, near in enumerate(found):
         near.discard(position)
     return found

@@ -12,6 +12,7 @@ import numpy as np
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.checks import plural
+from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bound import Bound
 from fsmdp.planning.clock import Clock, Stopped
@@ -35,7 +36,7 @@ from fsmdp.solver.projecting import (
 )
 from fsmdp.solver.search.search import search
 from fsmdp.solver.search.successors import MOST_SUCCESSORS, branching
-from fsmdp.solver.view import View, views_of
+from fsmdp.solver.view import View, listed_view, views_of
 
 EPISODES = 400
 """Of each policy, whose states join the pools."""
@@ -144,10 +145,10 @@ class Loop:
             self.hand.consider(name, plain, array_policy(name, model, policy))
             yield
         views = views_of(model) if self.basis is None else (plain,)
-        smallest = min(views, key=lambda view: view.model.n_states)
-        solvable = self.basis is None and self.wishes.exact
-        needed = expected_seconds(smallest.model) if solvable else None
-        if solvable:
+        smallest = listed_view(min(views, key=lambda view: view.model.n_states))
+        needed = None
+        if smallest is not None and self.basis is None and self.wishes.exact:
+            needed = expected_seconds(smallest.model)
             self.hand.compile("exact solver")
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
@@ -157,25 +158,25 @@ class Loop:
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []
         yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
-        searched = self.basis is None and self._may_search(smallest)
-        if searched:
+        searched = smallest if self.basis is None and self._may_search(smallest) else None
+        if searched is not None:
             trivial = plan_of_constant(self.hand.alone).bound
-            self._search(smallest, trivial, "the trivial bound", FIRST_SEARCH)
+            self._search(searched, trivial, "the trivial bound", FIRST_SEARCH)
             yield
         if self.basis is None:
             for engine in list(engines):
                 self._project(engine, engines)
                 yield
             yield from self._fit_views("pairs", FIRST_ROUNDS, views, engines)
-        if searched:
+        if searched is not None:
             while self.hand.timed and not bounding.first.wait(0.1):
                 self.hand.searching.check()
-            known = self.bound_of_view.get(smallest.name)
+            known = self.bound_of_view.get(searched.name)
             if known is not None:
-                self._search(smallest, known.bound, "the bound", SEARCH_SHARE)
+                self._search(searched, known.bound, "the bound", SEARCH_SHARE)
                 yield
         if self.basis is None:
-            if self._has_time_for(needed):
+            if smallest is not None and self._has_time_for(needed):
                 self._solve_exactly(smallest, "auto", EXACT_SHARE)
                 yield
             for _ in self._grow(engines):
@@ -345,6 +346,8 @@ class Loop:
     def _project(self, engine: Engine, engines: list[Engine]) -> None:
         """Exact values of a few variables, all others as they are met, give a policy."""
         view, fitting, left = engine.view, engine.fitting, self.hand.searching.left()
+        if isinstance(view.model.actions, Actions):
+            return
         clock = self.hand.searching.branch(None if left is None else PROJECTION_SHARE * left)
         try:
             frequencies = frequencies_of(fitting.pool, view.model.sizes)
@@ -403,8 +406,10 @@ class Loop:
             if engine.idle >= PATIENCE:
                 del growing[name]
 
-    def _may_search(self, view: View) -> bool:
-        """Whether states have few successors, so that they can be listed."""
+    def _may_search(self, view: View | None) -> bool:
+        """Whether actions are listed, and states have few successors, so that they can be, too."""
+        if view is None:
+            return False
         few = branching(view.model, self.hand.searching, self.wishes.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 

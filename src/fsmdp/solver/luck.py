@@ -186,4 +186,4 @@ def record_draws(
                 set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)
             for variable in range(n_variables):
-                values[variable] = values[n_variables + variable]
+                values[variable] = values[model.n_inputs + variable]

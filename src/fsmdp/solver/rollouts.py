@@ -14,6 +14,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_number, as_step, as_whole
+from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
@@ -58,6 +59,16 @@ CALL_SECONDS = 1e-3
 """Compiled code is called for about so long, so that the clock is looked at in between."""
 
 
+MOST_CHANGES = 8
+"""Times that a joint action is changed in one decision."""
+
+MOST_ARMS = 256
+"""Changes of a joint action that are looked at; of more, so many are drawn."""
+
+ENOUGH_FOR_A_CHANGE = 0.5
+"""Fraction of a decision's time after which a joint action is not changed once more."""
+
+
 @dataclass(slots=True, eq=False)
 class _Thread:
     """What a thread keeps during a decision."""
@@ -75,6 +86,9 @@ class Rollouts:
     with the luck of the draws taken out of returns; the better half of the actions goes on to the
     next round. The incumbent's own action is left only for one that is ahead of it by two standard
     errors of the paired difference, so the policy is no worse than its incumbent beyond error.
+
+    Joint actions are not tried all: those are that change a single variable of the incumbent's, or,
+    where no more may be off 0, exchange two; from the one that wins, this is repeated.
 
     Give `simulations`, the scenarios for each action on average, and a seed fixes the action in
     each state and step; or `milliseconds` for a decision (100 unless given), on all cores.
@@ -105,6 +119,8 @@ class Rollouts:
         self._luck: Luck = fit_luck(
             self._compiled, arrays, model.discount, self._longest, self.seed
         )
+        k = len(model.inputs) - len(model.variables)
+        self.no_joint: Integers = np.zeros((0, k), dtype=np.int64)
         self._warm_up()
 
     def action(self, state: State, step: int = 1) -> str:
@@ -113,6 +129,8 @@ class Rollouts:
         values = np.array(self.model.check_state(state), dtype=np.int64)
         row = as_step(step, self.model.horizon) - 1
         rng = np.random.default_rng([self.seed, row, *values.tolist()])
+        if isinstance(self.model.actions, Actions):
+            return self._joint_action(self.model.actions, values, row, rng, began)
         n_actions = len(self.model.actions)
         own = act(self._policy, values, row, n_actions, rng)
         others = [action for action in range(n_actions) if action != own]
@@ -123,21 +141,58 @@ class Rollouts:
         decision = _Decision(self, values, row, np.array([own, *others]), rng, began)
         return self.model.actions[decision.take()]
 
+    def _joint_action(
+        self,
+        actions: Actions,
+        state: Integers,
+        row: int,
+        rng: np.random.Generator,
+        began: float,
+    ) -> str:
+        """Single changes of the incumbent's joint action, repeated from what wins."""
+        n_variables = len(state)
+        values = np.append(state, np.zeros(len(actions.variables), dtype=np.int64))
+        act(self._policy, values, row, 1, rng)
+        chosen = values[n_variables:]
+        if self.model.horizon is None:
+            row = 0
+        deadline = None if self.milliseconds is None else began + self.milliseconds / 1000.0
+        for _ in range(MOST_CHANGES):
+            rows = single_changes(actions, chosen, rng)
+            if len(rows) < 2:
+                break
+            decision = _Decision(self, state, row, np.arange(len(rows)), rng, began, rows)
+            best = decision.take()
+            if best == 0:
+                break
+            chosen = rows[best]
+            if deadline is not None and time.perf_counter() >= began + ENOUGH_FOR_A_CHANGE * (
+                deadline - began
+            ):
+                break
+        return actions.name(chosen)
+
     def _warm_up(self) -> None:
         """Compile now, not within the first decision's time."""
         rng, nothing = np.random.default_rng(0), np.zeros(0, dtype=np.int64)
-        values = np.zeros(len(self.model.variables), dtype=np.int64)
-        act(self._policy, values, 0, len(self.model.actions), rng)
+        values = np.zeros(len(self.model.inputs), dtype=np.int64)
+        act(self._policy, values, 0, n_listed(self.model.actions), rng)
         thread = self.new_thread(rng, 1, 1)
-        self.run(thread, values, 0, nothing, np.zeros((0, 0)))
+        self.run(thread, values, 0, nothing, self.no_joint, np.zeros((0, 0)))
 
     def new_thread(self, rng: np.random.Generator, steps: int, n_arms: int) -> _Thread:
         """Room for a thread's scenarios and places."""
         scenario = new_scenario(self._compiled, steps, n_arms)
-        return _Thread(rng, scenario, new_places(PLACES, len(self.model.actions)))
+        return _Thread(rng, scenario, new_places(PLACES, n_listed(self.model.actions)))
 
     def run(
-        self, thread: _Thread, values: Integers, row: int, arms: Integers, returns: Floats
+        self,
+        thread: _Thread,
+        values: Integers,
+        row: int,
+        arms: Integers,
+        joint: Integers,
+        returns: Floats,
     ) -> None:
         """Further scenarios of one thread."""
         setting = Setting(
@@ -150,7 +205,7 @@ class Rollouts:
             thread.scenario,
             thread.places,
         )
-        continue_each(setting, thread.rng, values, arms, returns)
+        continue_each(setting, thread.rng, values, arms, joint, returns)
 
     def steps_from(self, row: int) -> int:
         """Steps that are simulated from a step on, counted from 0."""
@@ -173,7 +228,9 @@ class _Decision:
         arms: Integers,
         rng: np.random.Generator,
         began: float,
+        joint: Integers | None = None,
     ) -> None:
+        self.joint = rollouts.no_joint if joint is None else joint
         self.rollouts, self.values, self.row, self.arms = rollouts, values, row, arms
         milliseconds = rollouts.milliseconds
         self.deadline = (
@@ -246,13 +303,38 @@ class _Decision:
     def _pairs(self, thread: _Thread, count: int, arms: Integers) -> Floats:
         began = time.perf_counter()
         returns = np.zeros((2 * count, len(arms)))
-        self.rollouts.run(thread, self.values, self.row, arms, returns)
+        self.rollouts.run(thread, self.values, self.row, arms, self.joint, returns)
         thread.seconds = (time.perf_counter() - began) / (count * len(arms))
         return 0.5 * (returns[0::2] + returns[1::2])
 
     def _halve(self) -> None:
         kept = survivors(self.returns, _recent(self.returns))
         self.arms, self.returns = self.arms[kept], self.returns[:, kept]
+
+
+def single_changes(actions: Actions, chosen: Integers, rng: np.random.Generator) -> Integers:
+    """A joint action, first, and those that differ from it in one variable.
+
+    Where one more off 0 would be too many, another goes back to 0 for it.
+    """
+    rows = [chosen]
+    for position, size in enumerate(actions.sizes):
+        for value in range(size):
+            if value == chosen[position]:
+                continue
+            changed = chosen.copy()
+            changed[position] = value
+            rows.append(changed)
+            full = actions.at_most is not None and (changed > 0).sum() > actions.at_most
+            for other in np.flatnonzero(chosen) if full else ():
+                exchanged = changed.copy()
+                exchanged[other] = 0
+                rows.append(exchanged)
+    found = np.array(rows)
+    kept = np.flatnonzero(actions.allowed(found))
+    if len(kept) > MOST_ARMS:
+        kept = np.append(0, np.sort(rng.permutation(kept[1:])[: MOST_ARMS - 1]))
+    return found[kept]
 
 
 def survivors(returns: Floats, recent: Floats) -> list[int]:

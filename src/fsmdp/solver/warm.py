@@ -14,6 +14,7 @@ from fsmdp.exact.solve import Exact
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.listing import factored
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
@@ -59,11 +60,11 @@ def compile_ahead() -> None:
 
 
 def _simulator() -> None:
-    model = tiny()
-    plan_of_constant(trivial_problem(model))
-    arrays = resolve(model, "random").arrays
-    assert arrays is not None
-    arena_of(model).states(arrays, 1, 0)
+    for model in (tiny(), factored(tiny())):
+        plan_of_constant(trivial_problem(model))
+        arrays = resolve(model, "random").arrays
+        assert arrays is not None
+        arena_of(model).states(arrays, 1, 0)
 
 
 def _exact() -> None:
@@ -90,7 +91,11 @@ def _programs() -> None:
 
 
 def _fits() -> None:
-    model = tiny()
+    for model in (tiny(), factored(tiny())):
+        _fit(model)
+
+
+def _fit(model: FactoredMDP) -> None:
     view = View("", model)
     arena = arena_of(model)
     fitting = Fitting(model, first_basis(model, pairs=False), Choices(), _go_on)

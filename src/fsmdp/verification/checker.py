@@ -221,6 +221,16 @@ def names_of(data: Any, where: str) -> tuple[str, ...]:
     return tuple(data)
 
 
+def action_names(data: Any, where: str) -> tuple[str, ...]:
+    """Names of actions; those that are made of variables are not read."""
+    expect(
+        not isinstance(data, dict),
+        f"{where} are made of variables, which this checker does not read; check a plan of "
+        "model.listed()",
+    )
+    return names_of(data, where)
+
+
 def whole(data: Any, least: int, most: int, where: str) -> int:
     """A whole number within limits."""
     good = type(data) is int and least <= data <= most
@@ -315,7 +325,7 @@ def read_model(content: bytes) -> Model:
     drawable = {name: count + axis for axis, (name, _) in enumerate(everything)}
     drawn: dict[str, int] = {}  # what the conditionals so far draw
     drawn_by: dict[int, int] = {}
-    actions = names_of(data["actions"], "actions")
+    actions = action_names(data["actions"], "actions")
     expect(len(actions) > 0, "actions: expected at least one")
     positions = {name: position for position, name in enumerate(actions)}
 
@@ -436,7 +446,7 @@ def read_claim(content: bytes) -> Claim:
     at_start = data["at_start"]
     return Claim(
         tuple(zip(names, sizes, strict=True)),
-        names_of(data["actions"], "plan: actions"),
+        action_names(data["actions"], "plan: actions"),
         horizon,
         discount,
         functions,

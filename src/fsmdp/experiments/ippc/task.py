@@ -64,7 +64,7 @@ def _play(task: Task) -> dict[str, Any]:
     decision = (time.perf_counter() - began) / (settings.episodes * runs.steps)
     result = {
         "log10_states": model.log10_states,
-        "actions": len(model.actions),
+        "actions": model.n_actions,
         "seconds": seconds,
         "policy": found.incumbent.name,
         "mean": runs.mean,

@@ -59,8 +59,8 @@ def joint_actions(
     A precondition that holds in some states only is refused: which actions a model has does not
     depend on the state.
     """
-    for assignment in _assignments(fluents, min(1, most_nondefault)):
-        _allows(preconditions, fluents, assignment)  # a reason that no limit would mend, first
+    for assignment in assignments(fluents, min(1, most_nondefault)):
+        allows(preconditions, fluents, assignment)  # a reason that no limit would mend, first
     count = count_actions(fluents, most_nondefault)
     if count > limit:
         raise TooLargeError(
@@ -71,8 +71,8 @@ def joint_actions(
     by_name = {fluent.name: fluent for fluent in fluents}
     nothing = f"~{NOOP}" if NOOP in by_name else NOOP
     allowed = {}
-    for assignment in _assignments(fluents, most_nondefault):
-        if _allows(preconditions, fluents, assignment):
+    for assignment in assignments(fluents, most_nondefault):
+        if allows(preconditions, fluents, assignment):
             texts = [by_name[name].text(value) for name, value in assignment]
             allowed["+".join(texts) or nothing] = assignment
     if not allowed:
@@ -80,16 +80,18 @@ def joint_actions(
     return allowed
 
 
-def _assignments(fluents: Sequence[ActionFluent], most_nondefault: int) -> Iterator[Assignment]:
+def assignments(fluents: Sequence[ActionFluent], most_nondefault: int) -> Iterator[Assignment]:
+    """All values of some fluents with at most so many not at their defaults; fewest first."""
     for used in range(min(most_nondefault, len(fluents)) + 1):
         for chosen in combinations(fluents, used):
             for values in tuples(*(fluent.others for fluent in chosen)):
                 yield tuple((f.name, value) for f, value in zip(chosen, values, strict=True))
 
 
-def _allows(
+def allows(
     preconditions: Sequence[Expression], fluents: Sequence[ActionFluent], assignment: Assignment
 ) -> bool:
+    """Whether preconditions allow an assignment; one that holds in some states only is refused."""
     if not preconditions:
         return True
     chosen = {fluent.name: fluent.default for fluent in fluents} | dict(assignment)

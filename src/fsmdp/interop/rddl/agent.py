@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,11 @@ import numpy as np
 from fsmdp.errors import PolicyError
 from fsmdp.foundation.checks import show
 from fsmdp.interop.rddl.actions import NOOP
+from fsmdp.model.actions import Actions
 from fsmdp.model.variables import Variable
-from fsmdp.policies.resolve import Described, Policy, resolve
+from fsmdp.policies.arrays import by_chance
+from fsmdp.policies.joint import draw_joint_actions
+from fsmdp.policies.resolve import Act, Described, Policy, resolve
 
 
 def agent(policy: Policy | Any, model: Described | None = None) -> Any:
@@ -31,7 +34,7 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
         )
     act = _acting(known, policy)
     names = [_their_name(variable.name) for variable in known.variables]
-    choices = [_their_action(action, known.actions) for action in known.actions]
+    translate = _translator(known.actions)
 
     class Agent(BaseAgent):  # type: ignore[misc]
         """Acts as a policy of fsmdp's does."""
@@ -48,16 +51,32 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
         def sample_action(self, state: Any = None) -> dict[str, Any]:
             """The policy's action in a state of pyRDDLGym's."""
             self.step += 1
-            return dict(choices[act(_our_state(state, names, known.variables), self.step)])
+            return translate(act(_our_state(state, names, known.variables), self.step))
 
     return Agent()
 
 
-def _acting(model: Described, policy: Policy) -> Callable[[tuple[int, ...], int], int]:
+def _translator(actions: Sequence[str]) -> Callable[[Any], dict[str, Any]]:
+    """From our actions to theirs."""
+    if not isinstance(actions, Actions):
+        choices = [_their_action(action, actions) for action in actions]
+        return lambda chosen: dict(choices[chosen])
+    if any(size > 2 for size in actions.sizes):
+        raise PolicyError(
+            "agent: an action variable stands for objects, whose names are known where actions "
+            "are listed; load the problem with actions='listed'."
+        )
+    return lambda chosen: _their_action(actions.name(chosen), (NOOP,))
+
+
+def _acting(model: Described, policy: Policy) -> Act:
     followed = resolve(model, policy)
     if followed.act is not None:
         return followed.act
     rng = np.random.default_rng()
+    if isinstance(model.actions, Actions):
+        chance = by_chance(len(model.variables), model.actions).joint
+        return lambda state, step: tuple(draw_joint_actions(chance, 1, rng)[0].tolist())  # noqa: ARG005
     return lambda state, step: int(rng.integers(len(model.actions)))  # noqa: ARG005
 
 
@@ -67,7 +86,7 @@ def _their_name(name: str) -> str:
     return f"{fluent}___{arguments[:-1].replace(',', '__')}" if found else name
 
 
-def _their_action(name: str, actions: tuple[str, ...]) -> dict[str, Any]:
+def _their_action(name: str, actions: Sequence[str]) -> dict[str, Any]:
     """The fluents that an action sets, by their names: none for the one that does nothing."""
     nothing = f"~{NOOP}" if f"~{NOOP}" in actions else NOOP
     if name == nothing:

@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fsmdp.interop.rddl.actions import MOST_ACTIONS, joint_actions
+from fsmdp.errors import ModelError
+from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
 from fsmdp.interop.rddl.compiling import Compiler, Folder, Local
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
 from fsmdp.interop.rddl.exclusive import join_fluents
+from fsmdp.interop.rddl.joint import CHEAPER_FROM, JointFolder, action_variables, joint_case
 from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
 from fsmdp.interop.rddl.ranges import with_reachable_values
 from fsmdp.interop.rddl.sources import Source
@@ -23,6 +25,9 @@ from fsmdp.model.variables import Variable
 log = logging.getLogger("fsmdp")
 
 REPORT_EVERY = 50
+
+LISTED, FACTORED, AUTO = FORMS = ("listed", "factored", "auto")
+"""Forms in which actions are imported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +51,73 @@ def import_source(
     most_actions: int = MOST_ACTIONS,
     most_entries: int = MOST_ENTRIES,
     join: bool = False,
+    actions: str = LISTED,
 ) -> Imported:
-    """Read a problem and build its model."""
-    return build(read_problem(source), most_actions, most_entries, join)
+    """Read a problem and build its model, with actions in the form asked for."""
+    problem = read_problem(source)
+    if actions == FACTORED or (actions == AUTO and not join and _is_cheaper(problem)):
+        try:
+            return build_jointly(problem, most_actions, most_entries)
+        except ModelError:
+            if actions == FACTORED:
+                raise
+            log.info("%s: action variables do not fit, a list may", problem.name)
+    return build(problem, most_actions, most_entries, join)
+
+
+def _is_cheaper(problem: Problem) -> bool:
+    if problem.most_nondefault < 2:
+        return False
+    return count_actions(problem.actions, problem.most_nondefault) >= CHEAPER_FROM
+
+
+def build_jointly(problem: Problem, most_actions: int, most_entries: int) -> Imported:
+    """The model of a ground problem with a variable for each action fluent.
+
+    Cost: for each formula, the assignments of its own action fluents times its table.
+    """
+    actions = action_variables(problem, most_actions)
+    folder = JointFolder(problem.actions, problem.most_nondefault, most_actions)
+    problem = with_reachable_values(problem, folder, most_entries)
+    values, rank = _all_values(problem), rank_of(problem)
+    sizes = {name: len(found) for name, found in values.items()}
+    evaluator = Evaluator(values, rank, most_entries)
+    compiler = Compiler(evaluator, folder)
+    states = frozenset(problem.states)
+    conditionals = [
+        Conditional(
+            label,
+            joint_case(folder, formula, compiler.transition(label, formula), sizes, rank, states),
+        )
+        for label, formula in problem.formulas.items()
+    ]
+    rewards = []
+    for position, formula in enumerate(problem.rewards):
+        grouped = compiler.reward(position, formula)
+        case = joint_case(folder, formula, grouped, sizes, rank, states)
+        rewards.append(_named_reward(position, grouped, [case]))
+    model = FactoredMDP(
+        variables=[Variable(label, sizes[label]) for label in problem.states],
+        latents=[Variable(label, sizes[label]) for label in problem.latents],
+        actions=actions,
+        conditionals=conditionals,
+        rewards=rewards,
+        horizon=problem.horizon,
+        discount=problem.discount,
+        initial={label: values[label].index(problem.initial[label]) for label in problem.states},
+    )
+    count = actions.n_joint or actions.count_of_at_most()
+    notes = (*problem.notes, *_clipped(evaluator))
+    return Imported(problem.name, model, values, {}, count, notes)
+
+
+def _clipped(evaluator: Evaluator) -> list[str]:
+    if not evaluator.clipped:
+        return []
+    return [
+        f"{evaluator.clipped} probabilities outside [0, 1] are put back to 0 or 1; "
+        "the simulator stops in such states"
+    ]
 
 
 def build(
@@ -77,12 +146,7 @@ def build(
     names = list(actions)
     alike = actions_alike([*transitions.values(), *rewards], len(names)).values()
     kept = {first: others for first, *others in alike}
-    notes = list(problem.notes)
-    if evaluator.clipped:
-        notes.append(
-            f"{evaluator.clipped} probabilities outside [0, 1] are put back to 0 or 1; "
-            "the simulator stops in such states"
-        )
+    notes = [*problem.notes, *_clipped(evaluator)]
     log.info("%s: building the model", problem.name)
     model, values = _model(problem, transitions, rewards, names, kept), _all_values(problem)
     if join:
@@ -160,7 +224,10 @@ def _reward(
     kept: Mapping[int, Sequence[int]],
     states: frozenset[str],
 ) -> Reward:
-    cases = _cases(grouped, names, kept, states)
+    return _named_reward(position, grouped, _cases(grouped, names, kept, states))
+
+
+def _named_reward(position: int, grouped: Cases[Local], cases: Sequence[Case]) -> Reward:
     looked_at = dict.fromkeys(name for local in grouped.groups for name in local.scope)
     shown = " ".join(list(looked_at)[:2]) + (" ..." if len(looked_at) > 2 else "")
     return Reward(

@@ -22,6 +22,7 @@ from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.files import actions_from_json, actions_to_json
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
@@ -106,7 +107,7 @@ def _encode(imported: Imported) -> dict[str, np.ndarray]:
     header = {
         "variables": [[v.name, v.size] for v in model.variables],
         "latents": [[v.name, v.size] for v in model.latents],
-        "actions": model.actions,
+        "actions": actions_to_json(model.actions),
         "conditionals": [[c.children, cases(c.cases)] for c in model.conditionals],
         "rewards": [[r.name, cases(r.cases), r.low, r.high] for r in model.rewards],
         "horizon": model.horizon,
@@ -135,7 +136,7 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
     model = FactoredMDP(
         variables=[Variable(*pair) for pair in header["variables"]],
         latents=[Variable(*pair) for pair in header["latents"]],
-        actions=header["actions"],
+        actions=actions_from_json(header["actions"]),
         conditionals=[Conditional(names, cases(part)) for names, part in header["conditionals"]],
         rewards=[
             Reward(label, cases(part), low, high) for label, part, low, high in header["rewards"]

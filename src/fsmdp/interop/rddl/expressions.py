@@ -17,6 +17,7 @@ Number = bool | int | float
 
 CONSTANT = "constant"
 FLUENT = "fluent"
+AND = "and"
 BERNOULLI = "Bernoulli"
 DISCRETE = "Discrete"
 UNNORMALISED = "UnnormDiscrete"
@@ -94,7 +95,7 @@ def _junction(operator: str, arguments: Iterable[Expression], absorbing: bool) -
 
 def conjunction(arguments: Iterable[Expression]) -> Expression:
     """All of them; arguments after the first that is false are not asked for."""
-    return _junction("and", arguments, absorbing=False)
+    return _junction(AND, arguments, absorbing=False)
 
 
 def disjunction(arguments: Iterable[Expression]) -> Expression:

@@ -6,9 +6,10 @@ import logging
 import os
 import warnings
 
-from fsmdp.foundation.checks import as_whole
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, show
 from fsmdp.interop.rddl.actions import MOST_ACTIONS
-from fsmdp.interop.rddl.build import Imported, import_source
+from fsmdp.interop.rddl.build import AUTO, FACTORED, FORMS, LISTED, Imported, import_source
 from fsmdp.interop.rddl.cache import cache_path, recall, store
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
 from fsmdp.interop.rddl.errors import RDDLWarning
@@ -28,6 +29,7 @@ def load(
     join: bool = False,
     most_actions: int = MOST_ACTIONS,
     most_entries: int = MOST_ENTRIES,
+    actions: str = AUTO,
     cache: bool = True,
 ) -> FactoredMDP:
     """An RDDL problem as a model with the same probabilities and rewards.
@@ -41,12 +43,25 @@ def load(
     become one variable, `robot-at`. The states that are then left out cannot be reached, and plans
     are far better without them.
 
+    Where several action fluents may leave their defaults at once, `actions="factored"` imports them
+    as action variables, with no list of joint actions; "listed" lists them; "auto" takes variables
+    from the number of joint actions at which they are cheaper, unless `join` is asked for.
+    Preconditions on actions alone rule joint values out.
+
     What is left out of a problem is told in a RDDLWarning; what cannot be expressed is refused,
     and so are more than `most_actions` joint actions or a table of more than `most_entries`
     numbers. Models are kept in the user's cache folder, by the text they came from, unless
     `cache` is false.
     """
-    imported = load_source(find_source(domain, instance), most_actions, most_entries, join, cache)
+    if actions not in FORMS:
+        raise ModelError(f"actions: expected one of {', '.join(FORMS)}, found {show(actions)}.")
+    if join and actions == FACTORED:
+        raise ModelError(
+            "join: exclusive fluents are joined where actions are listed; leave out join or "
+            "actions='factored'."
+        )
+    source = find_source(domain, instance)
+    imported = load_source(source, most_actions, most_entries, join, cache, actions)
     for note in imported.notes:
         warnings.warn(f"{imported.name}: {note}", RDDLWarning, stacklevel=2)
     return imported.model
@@ -58,16 +73,17 @@ def load_source(
     most_entries: int = MOST_ENTRIES,
     join: bool = False,
     cache: bool = True,
+    actions: str = LISTED,
 ) -> Imported:
     """A model with what was found on the way, from the cache if it is there."""
     limits = (
         as_whole(most_actions, "most_actions", 1),
         as_whole(most_entries, "most_entries", 1),
     )
-    path = cache_path(source.digest, (*limits, int(join))) if cache else None
+    path = cache_path(source.digest, (*limits, int(join), FORMS.index(actions))) if cache else None
     found = recall(path, source.name) if path else None
     if found is None:
-        found = guarded(source.name, lambda: import_source(source, *limits, join))
+        found = guarded(source.name, lambda: import_source(source, *limits, join, actions))
         if path:
             store(found, path)
     return found

@@ -36,12 +36,13 @@ def counts_of(statistics: Statistics) -> Counts:
 
 class Said(NamedTuple):
     """What a plan said: V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its
-    uncertainty a sum of `widths`, one number for each cell met. Index l belongs to step l + 1.
+    uncertainty a sum of `widths`, one number for each cell met (where the look-up finds it: several
+    of its numbers may share a cell). Index l belongs to step l + 1.
     """
 
     values: Floats  # (horizon, values of all scopes)
-    q: Floats  # (horizon, n_cells)
-    widths: Floats  # (horizon, n_cells)
+    q: Floats  # (horizon, n_entries)
+    widths: Floats  # (horizon, n_entries)
     replan_at: Integers  # (n_cells,) visits from which a new plan is due
 
 
@@ -92,11 +93,12 @@ def count_episode(
             if not term_known[term]:
                 counts.reward_sums[cell] += record.rewards[0, step, term]
         for function in range(n_functions):
-            cell = locate(lookup, tables[n_terms + function], state)
+            entry = locate(lookup, tables[n_terms + function], state)
+            cell = layout.cell_of[entry]
             visits[cell] += 1
             grown |= function > 0 and visits[cell] >= replan_at[cell]
-            total += q[step, cell]
-            width += widths[step, cell]
+            total += q[step, entry]
+            width += widths[step, entry]
             value += values[step, value_start[function] + locate_value(layout, function, state)]
             seen = locate_value(layout, function, following)
             outcomes[outcome_start[cell - n_reward_cells] + seen] += 1

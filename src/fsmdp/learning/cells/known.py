@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_tuple, show, show_names
+from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.rewards import Reward, check_reward_names, resolve_rewards
 from fsmdp.model.structure import Structure, index_actions
@@ -24,7 +25,7 @@ def known_reward_means(
 
     Terms are matched by name; a structure may have terms that are not known.
     """
-    sizes = [variable.size for variable in structure.variables]
+    sizes = [variable.size for variable in structure.inputs]
     names = {term.name: position for position, term in enumerate(structure.rewards)}
     rewards = as_tuple(
         () if known is None else known, Reward, "known_rewards", "give model.rewards, or leave out"
@@ -36,14 +37,16 @@ def known_reward_means(
                 f"known_rewards: {show(reward.name)} is not a term of the structure; expected "
                 f"one of {show_names(names)}."
             )
-    resolved = resolve_rewards(rewards, structure.variables, index_actions(structure.actions))
+    resolved = resolve_rewards(rewards, structure.inputs, index_actions(structure.actions))
     by_name = {reward.name: means for reward, means in zip(rewards, resolved, strict=True)}
     is_known = np.array([term.name in by_name for term in structure.rewards], dtype=np.bool_)
     parts = [np.zeros(0)]
     for term in structure.rewards:
         shapes = [tuple(sizes[position] for position in scope) for scope in term.parents]
         if term.name in by_name:
-            tables = _on_groups(term.name, term.parents, by_name[term.name], len(structure.actions))
+            tables = _on_groups(
+                term.name, term.parents, by_name[term.name], n_listed(structure.actions)
+            )
             parts += [
                 np.broadcast_to(table, shape).ravel()
                 for table, shape in zip(tables, shapes, strict=True)

@@ -6,17 +6,20 @@ reward terms, then those of the functions: the order of `Intervals`, in which a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, scope_lookup
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
+from fsmdp.planning.intervals import Intervals
 
 
 class CellLayout(NamedTuple):
@@ -30,6 +33,7 @@ class CellLayout(NamedTuple):
     scope_stride: Integers
     value_start: Integers  # (n_functions + 1,) first value of each function's scope
     outcome_start: Integers  # (n_transition_cells + 1,) first outcome of each cell
+    cell_of: Integers  # (n_entries,) cell of each number of the look-up: several may share one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +55,14 @@ class Cells:
     sigma: Floats = field(repr=False)
     n_term_cells: Integers = field(repr=False)  # (n_reward_cells,) cells of the term
 
+    def spread(self, intervals: Intervals) -> Intervals:
+        """Numbers by cell as numbers of the look-up, in which a planner takes them."""
+        n_reward_cells, n_entries = self.n_reward_cells, len(self.layout.cell_of)
+        if n_entries == n_reward_cells + self.n_transition_cells:
+            return intervals
+        at = self.layout.cell_of[n_reward_cells:] - n_reward_cells
+        return replace(intervals, low=intervals.low[at], high=intervals.high[at])
+
     @property
     def n_transition_cells(self) -> int:
         """Cells of all basis functions, the constant's included."""
@@ -64,7 +76,7 @@ class Cells:
 
 def cells_of(structure: Structure) -> Cells:
     """Lay the cells of a structure out. Cost: their number."""
-    sizes = tuple(variable.size for variable in structure.variables)
+    sizes = tuple(variable.size for variable in structure.inputs)
 
     def count(scope: Scope) -> int:
         return table_size(sizes[position] for position in scope)
@@ -84,7 +96,8 @@ def cells_of(structure: Structure) -> Cells:
             strides.append(stride)
         scope_start.append(len(slots))
     widths = np.diff(value_start)
-    function = np.repeat(np.arange(len(structure.parents)), [*map(count_all, structure.parents)])
+    n_cells = [structure.cells_of(number) for number in range(len(structure.parents))]
+    function = np.repeat(np.arange(len(structure.parents)), n_cells)
     n_values = widths[function]
     tables = [table.values.ravel() for table in structure.basis]
     terms = structure.rewards
@@ -99,6 +112,7 @@ def cells_of(structure: Structure) -> Cells:
         _integers(strides),
         _integers(value_start),
         _integers(np.concatenate([[0], np.cumsum(n_values)])),
+        _cell_of(structure, len(term), n_cells, [*map(count_all, structure.parents)]),
     )
     return Cells(
         layout=layout,
@@ -109,13 +123,7 @@ def cells_of(structure: Structure) -> Cells:
         lowest=np.array([table.min() for table in tables])[function],
         highest=np.array([table.max() for table in tables])[function],
         n_values=n_values,
-        n_parents=np.concatenate(
-            [
-                np.full(count(scope), max(1, len(scope)))
-                for cases in structure.parents
-                for scope in cases
-            ]
-        ),
+        n_parents=_n_parents(structure, count),
         term=term,
         reward_low=np.array([t.low for t in terms], dtype=np.float64)[term],
         reward_high=np.array([t.high for t in terms], dtype=np.float64)[term],
@@ -124,11 +132,34 @@ def cells_of(structure: Structure) -> Cells:
     )
 
 
+def _cell_of(
+    structure: Structure, n_reward_cells: int, n_cells: list[int], n_entries: list[int]
+) -> Integers:
+    parts = [np.arange(n_reward_cells)]
+    first = n_reward_cells
+    for number, (cells, entries) in enumerate(zip(n_cells, n_entries, strict=True)):
+        contexts = structure.contexts[number] if structure.contexts else None
+        parts.append(first + (np.arange(entries) if contexts is None else contexts))
+        first += cells
+    return _integers(np.concatenate(parts))
+
+
+def _n_parents(structure: Structure, count: Callable[[Scope], int]) -> Integers:
+    """|Pa| of each transition cell, at least 1."""
+    parts = []
+    for number, cases in enumerate(structure.parents):
+        if structure.contexts and structure.contexts[number] is not None:
+            parts.append(np.full(structure.cells_of(number), max(1, len(cases.groups[0]))))
+        else:
+            parts += [np.full(count(scope), max(1, len(scope))) for scope in cases]
+    return _integers(np.concatenate(parts))
+
+
 def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
     """Look-up of the cells of reward terms and functions, and of what else depends on scopes."""
-    sizes = tuple(variable.size for variable in structure.variables)
+    sizes = tuple(variable.size for variable in structure.inputs)
     scopes = (*(term.parents for term in structure.rewards), *structure.parents, *more)
-    return scope_lookup(scopes, sizes, len(structure.actions))
+    return scope_lookup(scopes, sizes, n_listed(structure.actions))
 
 
 def _integers(values: list[int] | NDArray[np.int64]) -> Integers:

@@ -70,6 +70,7 @@ class FactoredLearner(CountingLearner):
     def follow(self, intervals: Intervals) -> Planned:
         """The greedy policy of a plan for these intervals, to within epsilon = sqrt(1 / k)."""
         network, epsilon = self.network, math.sqrt(1 / self.episode)
+        intervals = self.cells.spread(intervals)
         found = self.planner.plan(intervals, self.start_means(), epsilon)
         q = q_entries_of(network, intervals, found.weights)
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
@@ -111,7 +112,7 @@ class FactoredLearner(CountingLearner):
         )
         rewards = np.where(self.cell_known, self.known_means, rewards)
         start = self.start_means()
-        intervals = Intervals(rewards, means, means)
+        intervals = self.cells.spread(Intervals(rewards, means, means))
         problem = Problem(self.network, intervals, start, start, self.planner.uniform)
         return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
 

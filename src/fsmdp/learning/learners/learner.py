@@ -109,8 +109,8 @@ def check_planned(planned: object, learner: Learner) -> Planned:
     n_cells, horizon = len(learner.statistics.visits), structure.horizon
     for name, array, shape, kind in (
         ("values", acting.values, (horizon, int(layout.value_start[-1])), np.float64),
-        ("q", acting.q, (horizon, n_cells), np.float64),
-        ("widths", acting.widths, (horizon, n_cells), np.float64),
+        ("q", acting.q, (horizon, len(layout.cell_of)), np.float64),
+        ("widths", acting.widths, (horizon, len(layout.cell_of)), np.float64),
         ("replan_at", acting.replan_at, (n_cells,), np.int64),
     ):
         found = np.asarray(array)
@@ -121,7 +121,7 @@ def check_planned(planned: object, learner: Learner) -> Planned:
             )
     sizes = [variable.size for variable in structure.variables]
     try:
-        check_policy(policy, sizes, len(structure.actions))
+        check_policy(policy, sizes, structure.actions)
     except ValueError as error:
         raise ModelError(f"{where}: {error}; make it with policy_arrays.") from None
     return planned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,8 @@ from fsmdp.learning.cells.statistics import LARGEST_FILE
 from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.history import SERIES
+from fsmdp.model.actions import Actions
+from fsmdp.model.structure import Structure
 from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
 FORMAT = 5
@@ -79,7 +81,7 @@ def identify(learner: Learner) -> Identity:
     structure, cells = learner.structure, learner.cells
     told = [
         [[variable.name, variable.size] for variable in structure.variables],
-        structure.actions,
+        _told_actions(structure.actions),
         structure.horizon,
         structure.discount,
         [[term.name, term.low, term.high, term.sigma] for term in structure.rewards],
@@ -91,6 +93,13 @@ def identify(learner: Learner) -> Identity:
         "structure": f"{structure!r}, {digest_of([np.array(json.dumps(told)), *laid_out])}",
         "known rewards, features or policy": digest_of(learner.given()),
     }
+
+
+def _told_actions(actions: Sequence[str]) -> Any:
+    if not isinstance(actions, Actions):
+        return actions
+    forbidden = [[table.scope, np.argwhere(table.values).tolist()] for table in actions.forbidden]
+    return [[[v.name, v.size] for v in actions.variables], actions.at_most, forbidden]
 
 
 def with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -115,9 +124,10 @@ def planned_to_arrays(planned: Planned) -> dict[str, np.ndarray]:
     )
 
 
-def planned_from_arrays(arrays: dict[str, np.ndarray]) -> Planned:
+def planned_from_arrays(arrays: dict[str, np.ndarray], structure: Structure) -> Planned:
     """The inverse of `planned_to_arrays`; a ValueError if numbers are not what they can be."""
-    policy = policy_from_arrays(under_prefix("policy", arrays))
+    sizes = [variable.size for variable in structure.variables]
+    policy = policy_from_arrays(under_prefix("policy", arrays), sizes, structure.actions)
     logged = under_prefix("acting", arrays)
     for name in ("values", "q", "widths"):
         if not is_claimed(logged[name]) and not np.isnan(logged[name]).all():

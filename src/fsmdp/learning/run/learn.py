@@ -159,7 +159,9 @@ class _Run:
         statistics = take(path, lambda: Statistics.from_arrays(under_prefix("statistics", arrays)))
         take(path, lambda: statistics.check_fit(learner.cells))
         take(path, lambda: statistics.check_counts(learner.cells, done))
-        planned = take(path, lambda: planned_from_arrays(under_prefix("planned", arrays)))
+        planned = take(
+            path, lambda: planned_from_arrays(under_prefix("planned", arrays), learner.structure)
+        )
         self.planned = take(path, lambda: check_planned(planned, learner))
         series = under_prefix("series", arrays)
         take(path, lambda: check_series(series, done, planned))

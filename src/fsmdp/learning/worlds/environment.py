@@ -14,6 +14,8 @@ from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.worlds.matching import check_actions
 from fsmdp.learning.worlds.observing import read_number, reader_of
+from fsmdp.model.actions import Actions, n_listed
+from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.simulation.simulate import Record
@@ -41,15 +43,8 @@ class EnvironmentWorld:
         structure = learner.structure
         self._env, self._learner = env, learner
         self._read = reader_of(env.observation_space, structure)
-        n_actions = getattr(env.action_space, "n", None)
-        if n_actions is None:
-            raise ModelError(
-                f"the environment's actions are {show(env.action_space)}; expected Discrete, wrap "
-                "it (gymnasium.ActionWrapper)."
-            )
-        check_actions("the environment", int(n_actions), structure)
-        self._first_action = int(getattr(env.action_space, "start", 0))
-        self._n_actions = int(n_actions)
+        self._first_action = self._check_actions(env, structure)
+        self._n_variables, self._n_inputs = len(structure.variables), len(structure.inputs)
         terms = structure.rewards
         noise = np.array([BEYOND_NOISE * term.sigma for term in terms])
         self._low = np.array([term.low for term in terms]) - noise
@@ -58,7 +53,7 @@ class EnvironmentWorld:
         assert structure.horizon is not None
         self._horizon, self._n_terms = structure.horizon, len(terms)
         self._record = Record(
-            np.zeros((1, self._horizon + 1, len(structure.variables)), dtype=np.int32),
+            np.zeros((1, self._horizon + 1, self._n_inputs), dtype=np.int32),
             np.zeros((1, self._horizon), dtype=np.int64),
             np.zeros((1, self._horizon, self._n_terms)),
         )
@@ -67,6 +62,27 @@ class EnvironmentWorld:
             env.unwrapped.np_random = rng
         else:
             self._seed = int(rng.integers(2**31))
+
+    def _check_actions(self, env: gymnasium.Env[Any, Any], structure: Structure) -> Any:
+        """What to add to the positions of actions, or to the values of action variables."""
+        space, actions = env.action_space, structure.actions
+        if isinstance(actions, Actions):
+            sizes = getattr(space, "nvec", None)
+            if sizes is None or sizes.tolist() != list(actions.sizes):
+                raise ModelError(
+                    f"the environment's actions are {show(space)}; expected MultiDiscrete with the "
+                    f"{len(actions.sizes)} sizes of the action variables, wrap it "
+                    "(gymnasium.ActionWrapper)."
+                )
+            return np.asarray(getattr(space, "start", 0))
+        n_actions = getattr(space, "n", None)
+        if n_actions is None:
+            raise ModelError(
+                f"the environment's actions are {show(space)}; expected Discrete, wrap "
+                "it (gymnasium.ActionWrapper)."
+            )
+        check_actions("the environment", int(n_actions), structure)
+        return int(getattr(space, "start", 0))
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
         """Episode after episode until a plan is due."""
@@ -117,10 +133,15 @@ class EnvironmentWorld:
         record, discount = self._record, self._learner.structure.discount
         seen = self._parts(self._env.reset(seed=self._seed), 2, "reset", "observation, info")
         self._seed = None
-        record.states[0, 0] = state = self._read(seen[0])
+        values = np.zeros(self._n_inputs, dtype=np.int64)
+        n, n_actions = self._n_variables, n_listed(self._learner.structure.actions)
+        values[:n] = record.states[0, 0, :n] = self._read(seen[0])
         total, weight = 0.0, 1.0
         for step in range(self._horizon):
-            action = act(policy, state, step, self._n_actions, self._generator())
+            action: Any = act(policy, values, step, n_actions, self._generator())
+            record.actions[0, step] = action
+            if n < self._n_inputs:
+                record.states[0, step, n:] = action = values[n:]
             observation, reward, terminated, truncated, info = self._parts(
                 self._env.step(action + self._first_action),
                 5,
@@ -132,8 +153,7 @@ class EnvironmentWorld:
             for one in [reward] if self._learner.term_known.all() else rewards:
                 total += weight * float(one)
             weight *= discount
-            record.actions[0, step] = action
-            record.states[0, step + 1] = state = self._read(observation)
+            values[:n] = record.states[0, step + 1, :n] = self._read(observation)
             if terminated:
                 return step + 1, total
             if truncated and step + 1 < self._horizon:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
+from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 
@@ -27,6 +28,16 @@ def check_sizes(what: str, sizes: Sequence[int], structure: Structure) -> None:
     )
 
 
+def check_joint_actions(what: str, actions: Sequence[str], structure: Structure) -> None:
+    """Refuse other actions where either side's are made of variables."""
+    if isinstance(actions, Actions) and actions.same_as(structure.actions):
+        return
+    raise ModelError(
+        f"{what} has {show(actions)}, the structure {show(structure.actions)}; give both the same "
+        "action variables, limits and forbidden values."
+    )
+
+
 def check_actions(what: str, n_actions: int, structure: Structure) -> None:
     """Refuse another number of actions."""
     if n_actions != len(structure.actions):
@@ -40,7 +51,11 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     """Refuse a model that is not the one that the structure describes."""
     what = "the model"
     check_sizes(what, model.sizes, structure)
-    check_actions(what, len(model.actions), structure)
+    joint = isinstance(model.actions, Actions) or isinstance(structure.actions, Actions)
+    if joint:
+        check_joint_actions(what, model.actions, structure)
+    else:
+        check_actions(what, len(model.actions), structure)
     if len(model.rewards) != len(structure.rewards):
         raise ModelError(
             f"{what} has {plural(len(model.rewards), 'reward term')}, the structure "
@@ -48,7 +63,7 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
         )
     for noun, names, expected in (
         ("variable", [v.name for v in model.variables], [v.name for v in structure.variables]),
-        ("action", model.actions, structure.actions),
+        ("action", () if joint else model.actions, () if joint else structure.actions),
         ("reward term", [r.name for r in model.rewards], [r.name for r in structure.rewards]),
     ):
         for position, (name, told) in enumerate(zip(names, expected, strict=True)):

@@ -58,8 +58,8 @@ class EnumeratedLearner(CountingLearner):
     def counted_structure(self) -> Structure:
         """The structure that is counted in; the function of all variables stands last."""
         structure = self.structure
-        self.n_actions = len(structure.actions)
         self.n_states = count_states(self.name, structure, self.limit)
+        self.n_actions = len(structure.actions)
         sizes = tuple(variable.size for variable in structure.variables)
         everything = tuple(range(len(sizes)))
         by_action = Cases((everything,) * self.n_actions, {a: a for a in range(self.n_actions)})

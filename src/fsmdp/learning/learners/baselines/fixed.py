@@ -14,13 +14,16 @@ from fsmdp.learning.learners.baselines.states import all_states, state_strides
 from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.policies.arrays import BY_CHANCE, BY_TABLE, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.arrays import BY_TABLE, CompiledPolicy, by_chance, policy_arrays
+from fsmdp.policies.joint import listed_joint
 from fsmdp.policies.resolve import Act, Policy, resolve
+from fsmdp.policies.storing import policy_to_arrays
 
 TABLE_LIMIT = 2**22
 """Most (step, state) at which a policy is asked for its action."""
@@ -35,7 +38,7 @@ class _Follower(CountingLearner):
         super().__init__(structure)
         # Rewards are returns only: nothing is learnt from them, term by term or otherwise.
         self.term_known = np.ones(len(structure.rewards), dtype=np.bool_)
-        self._policy = policy_arrays(BY_CHANCE, no_strides(len(structure.variables)))
+        self._policy = by_chance(len(structure.variables), structure.actions)
 
     def counted_structure(self) -> Structure:
         """One cell for everything: nothing is told apart."""
@@ -45,6 +48,7 @@ class _Follower(CountingLearner):
             rewards=tuple(replace(term, parents=nowhere) for term in self.structure.rewards),
             basis=Basis(),
             parents=(nowhere,),
+            contexts=(),
         )
 
     def describe(self) -> str:
@@ -53,10 +57,7 @@ class _Follower(CountingLearner):
 
     def given(self) -> list[np.ndarray]:
         """The policy, as it is followed."""
-        policy = self._policy
-        parts = (part if isinstance(part, tuple) else (part,) for part in policy[1:])
-        arrays = [np.asarray(array) for part in parts for array in part]
-        return [*super().given(), *arrays]
+        return [*super().given(), *policy_to_arrays(self._policy).values()]
 
     def replan(self) -> Planned:
         """The same policy as ever."""
@@ -110,10 +111,17 @@ def compile_given(structure: Structure, policy: Policy, limit: int = TABLE_LIMIT
     if followed.arrays is not None:
         return followed.arrays
     assert followed.act is not None  # chance alone has no function, and it is compiled
-    return policy_arrays(BY_TABLE, state_strides(structure), _table(structure, followed.act, limit))
+    table, joint = _table(structure, followed.act, limit), None
+    n_states = table.shape[1]
+    if isinstance(structure.actions, Actions):
+        rows, table = np.unique(table.reshape(-1, table.shape[-1]), axis=0, return_inverse=True)
+        table = table.reshape(-1, n_states)
+        joint = listed_joint(structure.actions, len(structure.variables), rows)
+    return policy_arrays(BY_TABLE, state_strides(structure), table, joint=joint)
 
 
 def _table(structure: Structure, act: Act, limit: int) -> Integers:
+    """Actions by step and state; of joint ones the values, along a further axis."""
     assert structure.horizon is not None
     n_states = table_size(variable.size for variable in structure.variables)
     check_size(
@@ -124,10 +132,8 @@ def _table(structure: Structure, act: Act, limit: int) -> Integers:
         "give a Plan, which needs no table, or a larger limit=",
     )
     states = [tuple(map(int, state)) for state in all_states(structure)]
-    table = np.zeros((structure.horizon, n_states), dtype=np.int64)
-    for step in range(structure.horizon):
-        table[step] = [act(state, step + 1) for state in states]
-    return table
+    chosen = [[act(state, step + 1) for state in states] for step in range(structure.horizon)]
+    return np.array(chosen, dtype=np.int64)
 
 
 def _build_plan(told: Told, options: Options) -> Learner:

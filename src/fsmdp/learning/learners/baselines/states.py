@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, show_count
 from fsmdp.model import variables
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
@@ -16,6 +18,11 @@ ENTRY_LIMIT = 2**25
 
 def count_states(name: str, structure: Structure, limit: int) -> int:
     """Number of states, or a SizeError when their transitions are too many to count."""
+    if isinstance(structure.actions, Actions):
+        raise ModelError(
+            f"{name} counts every action by itself, and these are made of variables; use "
+            "UCRLFactored or PSRLFactored, or the structure and environment of model.listed()."
+        )
     n_states = table_size(variable.size for variable in structure.variables)
     count, actions = show_count(n_states), len(structure.actions)
     check_size(

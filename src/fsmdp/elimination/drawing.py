@@ -1,0 +1,114 @@
+"""Assignments that constraints allow, drawn so that each is as likely as any other: compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.elimination.compiled_schedule import FlatSchedule, advance
+from fsmdp.elimination.max_sum import _add_terms, _block_offsets
+from fsmdp.elimination.network import Network
+from fsmdp.elimination.schedule import Schedule
+from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Floats
+
+
+def log_counts(schedule: Schedule, flat: FlatSchedule) -> Floats:
+    """Logarithms of the number of allowed assignments, as entries, fixed numbers and messages.
+
+    message(kept) = log of the sum over eliminated of exp(sum of terms); entries are 0.
+    """
+    network: Network = schedule.network
+    buffer = np.zeros(network.n_numbers + schedule.n_messages)
+    buffer[network.n_entries : network.n_numbers] = network.fixed
+    _count(flat, buffer)
+    return buffer
+
+
+@compiled()
+def _count(flat: FlatSchedule, buffer: Floats) -> None:
+    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
+    base = np.empty(flat.most_terms, dtype=np.int64)
+    digits = np.empty(flat.most_axes, dtype=np.int64)
+    table = np.empty(flat.largest_block)
+    for step in range(len(flat.output)):
+        start, inner = flat.axis_start[step], flat.first_inner[step]
+        first_term = flat.term_start[step]
+        n_terms = flat.term_start[step + 1] - first_term
+        n_eliminated, n_kept = 1, 1
+        for axis in range(start, flat.axis_start[step + 1]):
+            if axis < start + flat.n_kept[step]:
+                n_kept *= flat.axis_size[axis]
+            else:
+                n_eliminated *= flat.axis_size[axis]
+        n_blocks = 1
+        for axis in range(start, inner):
+            n_blocks *= flat.axis_size[axis]
+            digits[axis - start] = 0
+        for at in range(n_kept):
+            buffer[flat.output[step] + at] = -np.inf
+        block = _block_offsets(flat, step, inner, offsets)
+        for term in range(n_terms):
+            base[term] = flat.term_offset[first_term + term]
+        for number in range(n_blocks):
+            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            for entry in range(block):
+                at = flat.output[step] + (number * block + entry) // n_eliminated
+                buffer[at] = _log_sum(buffer[at], table[entry])
+            advance(flat, step, start, inner, digits, base)
+
+
+@compiled(inline="always")
+def _log_sum(one: float, other: float) -> float:
+    """log(exp(one) + exp(other))."""
+    high, low = max(one, other), min(one, other)
+    if low == -np.inf:
+        return high
+    return high + np.log1p(np.exp(low - high))  # type: ignore[no-any-return]
+
+
+@compiled()
+def draw_assignment(
+    flat: FlatSchedule, buffer: Floats, assignment: Integers, rng: np.random.Generator
+) -> None:
+    """Back through the steps of one sum, each variable as likely as what follows has ways."""
+    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
+    base = np.empty(flat.most_terms, dtype=np.int64)
+    digits = np.empty(flat.most_axes, dtype=np.int64)
+    table = np.empty(flat.largest_block)
+    for step in range(len(flat.output) - 1, -1, -1):
+        start, end = flat.axis_start[step], flat.axis_start[step + 1]
+        first = start + flat.n_kept[step]
+        first_term = flat.term_start[step]
+        n_terms = flat.term_start[step + 1] - first_term
+        at = flat.output[step]
+        stride = 1
+        for axis in range(first - 1, start - 1, -1):
+            at += assignment[flat.axis_variable[axis]] * stride
+            stride *= flat.axis_size[axis]
+        for term in range(n_terms):
+            base[term] = flat.term_offset[first_term + term]
+            strides = flat.stride_start[first_term + term]
+            for axis in range(start, first):
+                base[term] += (
+                    flat.strides[strides + axis - start] * assignment[flat.axis_variable[axis]]
+                )
+        inner = max(first, flat.first_inner[step])
+        n_blocks = 1
+        for axis in range(first, inner):
+            n_blocks *= flat.axis_size[axis]
+            digits[axis - start] = 0
+        block = _block_offsets(flat, step, inner, offsets)
+        left = rng.random()
+        chosen = -1
+        for number in range(n_blocks):
+            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            for entry in range(block):
+                # The last one that is allowed stands in for what rounding leaves over.
+                if left >= 0.0 and table[entry] > -np.inf:
+                    chosen = number * block + entry
+                    left -= np.exp(table[entry] - buffer[at])
+            advance(flat, step, first, inner, digits, base)
+        for axis in range(end - 1, first - 1, -1):
+            assignment[flat.axis_variable[axis]] = chosen % flat.axis_size[axis]
+            chosen //= flat.axis_size[axis]
