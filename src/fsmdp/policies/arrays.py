@@ -157,7 +157,7 @@ def joint_of(
         n_numbers = policy.entries.shape[1] if policy.entries.ndim == 2 else 0
         check_lookup(policy.lookup, (*sizes, *actions.sizes), 1, n_numbers)
         return joint_greedily(actions, len(sizes), policy.lookup)
-    if policy.kind == BY_CHANCE:
+    if policy.kind == BY_CHANCE and not rows.size:
         return joint_by_chance(actions, len(sizes))
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != len(actions.variables):
         raise ValueError("policy: expected joint actions")
@@ -238,17 +238,19 @@ def choose(
 
     A joint action is written to its slots; the one action that rules tell apart is then 0.
     """
-    if len(policy.joint.slots) == 0:
-        return _position(policy, room, values, step, n_actions, rng)
-    if policy.kind == JOINTLY:
-        row = min(step, len(policy.entries) - 1)
-        write_best(policy.joint, policy.entries[row], values, room.buffer, room.assignment)
-    elif policy.kind == BY_CHANCE:
-        write_drawn(policy.joint, values, room.buffer, room.assignment, rng)
-    else:
-        found = _position(policy, room, values, step, len(policy.joint.rows), rng)
-        for i in range(len(policy.joint.slots)):
-            values[policy.joint.slots[i]] = policy.joint.rows[found, i]
+    n_joint, n_rows = len(policy.joint.slots), len(policy.joint.rows)
+    if n_joint > 0 and n_rows == 0:
+        if policy.kind == JOINTLY:
+            row = min(step, len(policy.entries) - 1)
+            write_best(policy.joint, policy.entries[row], values, room.buffer, room.assignment)
+        else:
+            write_drawn(policy.joint, values, room.buffer, room.assignment, rng)
+        return 0
+    found = _position(policy, room, values, step, max(n_actions, n_rows), rng)
+    if n_joint == 0:
+        return found
+    for i in range(n_joint):
+        values[policy.joint.slots[i]] = policy.joint.rows[found, i]
     return 0
 
 
@@ -261,6 +263,7 @@ def _position(
     n_actions: int,
     rng: np.random.Generator,
 ) -> int:
+    """Position of the action, in the model's list or among the joint actions given."""
     seen = values
     if len(policy.seeing.usual) > 0:
         see(policy.seeing, values, room.seen)
