@@ -80,8 +80,8 @@ def write_problem(
     return domain, instance
 
 
-def load_problem(folder: Path, **parts) -> fsmdp.FactoredMDP:
-    return fsmdp.rddl.load(*write_problem(folder, **parts), cache=False)
+def load_problem(folder: Path, actions: str = "auto", **parts) -> fsmdp.FactoredMDP:
+    return fsmdp.rddl.load(*write_problem(folder, **parts), actions=actions, cache=False)
 
 
 def next_distribution(model, variable, state, action):

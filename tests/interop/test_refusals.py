@@ -113,8 +113,9 @@ def test_integers_without_bounds_are_refused(tmp_path):
 
 def test_too_many_joint_actions_are_refused_before_they_are_listed(tmp_path):
     things = ", ".join(f"t{i}" for i in range(200))
+    parts = {"cpfs": KEEP, "pvariables": "", "objects": f"thing : {{{things}}};", "limit": ""}
     with pytest.raises(fsmdp.rddl.TooLargeError, match=r"2\^200 joint actions"):
-        load_problem(tmp_path, cpfs=KEEP, pvariables="", objects=f"thing : {{{things}}};", limit="")
+        load_problem(tmp_path, actions="listed", **parts)
 
 
 def test_too_many_parents_are_refused_before_a_table_is_made(tmp_path):

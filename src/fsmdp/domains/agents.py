@@ -146,5 +146,7 @@ register(
         "machines with a status and a load, and an administrator at each of them",
         {"agents": WHOLE, "topology": WORD, **ENDS},
         positional=2,
+        environment="fsmdp/MultiagentSysAdmin-v0",
+        environment_options={"horizon": 20},
     )
 )

@@ -75,7 +75,7 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
                 for mechanism in dynamics.mechanisms
             ]
         ),
-        rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
+        rewards=scope_lookup(scopes_of(model.reward_means), model.input_sizes, n_actions),
         reward_means=flatten_cases(model.reward_means),
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
         initial_start=np.array(list(accumulate(model.sizes, initial=0))),
