@@ -11,8 +11,6 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fsmdp.errors import ModelError, WidthError
 from fsmdp.model.variables import Scope
@@ -80,6 +78,9 @@ def sweep(scopes: Iterable[Scope], sizes: Sequence[int]) -> Order:
     Cost: sorting the edges.
     Source: Cuthill and McKee, Reducing the bandwidth of sparse symmetric matrices (1969).
     """
+    from scipy import sparse
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     scopes = list(dict.fromkeys(scopes))
     pairs = {pair for scope in scopes for pair in permutations(scope, 2)}
     ones = np.ones(len(pairs), dtype=np.int8)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
 from fsmdp.elimination.max_sum import MaxSum
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,8 @@ def lp_rows(schedule: Schedule) -> Rows:
     Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
     MDPs (2003), section 4.1.
     """
+    from scipy import sparse
+
     flat = flatten(schedule)
     n_numbers = schedule.network.n_numbers
     tables, received, sent = [], [], []
