@@ -1,6 +1,5 @@
 """Multi-agent SysAdmin: its numbers are those that others have published."""
 
-import numpy as np
 import pytest
 
 import fsmdp
@@ -51,7 +50,8 @@ def test_every_network_plans_and_acts(topology):
     exact = fsmdp.solve_exactly(model)
     assert plan.upper_bound >= exact.start_value - 1e-9
     assert fsmdp.rollout(model, plan, 50).mean <= plan.upper_bound
-    assert np.array_equal(model.action_values(plan.action([2] * 8, 1)), (1, 1, 1, 1))
+    # Dead for ever, or good again and perhaps loaded when the last step comes.
+    assert exact.action([2] * 8, 1) == "reboot-0+reboot-1+reboot-2+reboot-3"
 
 
 @pytest.mark.parametrize(

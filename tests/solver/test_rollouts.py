@@ -62,7 +62,8 @@ def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, sett
         places,
     )
     start = np.array(state, dtype=np.int64)
-    continue_each(setting, np.random.default_rng(seed), start, arms, returns)
+    none = np.zeros((0, 0), dtype=np.int64)
+    continue_each(setting, np.random.default_rng(seed), start, arms, none, returns)
     return returns
 
 
