@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.joint_models import joint_model
 
 import fsmdp
 from fsmdp.solver.rollouts import Rollouts, single_changes
-from tests.joint_models import joint_model
 
 
 def test_exact_values_are_those_of_the_list():
