@@ -66,10 +66,11 @@ def test_actions_in_many_states_are_those_of_each():
     model = joint_model(7, most=64)
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="stagewise")
     states = np.array(list(np.ndindex(*model.sizes)))
-    together = plan.actions(states, 2)
+    names, together = plan.actions(states, 2), plan.actions(states, 2, positions=True)
     assert together.shape == (len(states), len(model.actions.variables))
-    for state, values in zip(states.tolist(), together.tolist(), strict=True):
-        assert model.action_values(plan.action(state, 2)) == tuple(values)
+    for state, name, values in zip(states.tolist(), names, together.tolist(), strict=True):
+        assert plan.action(state, 2) == name
+        assert model.action_values(str(name)) == tuple(values)
 
 
 def test_joining_lists_the_actions():

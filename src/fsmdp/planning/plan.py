@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.html import facts_table
+from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
@@ -239,12 +240,17 @@ class Plan:
     ) -> NDArray[Any]:
         """The policy's actions in many states, one a row: names, or positions in the model's list.
 
+        Of actions that are made of variables, names, or in place of positions a row of values.
         Far faster than asking for one after another: decisions are compiled, on all cores.
         """
         from fsmdp.policies.bulk import actions_in
 
         chosen = actions_in(self.policy, self.policy, states, step)
-        return chosen if positions else np.array(self.action_names)[chosen]
+        if positions:
+            return chosen
+        if isinstance(self.action_names, Actions):
+            return np.array([self.action_names.name(row) for row in chosen])
+        return np.array(self.action_names)[chosen]
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays."""
