@@ -10,6 +10,7 @@ from tests.joint_models import all_states, joint_model
 
 import fsmdp
 from fsmdp.elimination import build
+from fsmdp.elimination.sampling import sample
 from fsmdp.planning.bellman import network_of_model
 from fsmdp.planning.oracle import separate
 from fsmdp.policies.joint_network import joint_network
@@ -186,3 +187,29 @@ def test_a_plan_of_other_joint_actions_is_refused():
     plan = fsmdp.plan(one, fsmdp.Basis.singles(one), method="stagewise")
     with pytest.raises(fsmdp.PolicyError, match="another model"):
         fsmdp.rollout(two, plan, episodes=2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_duals_of_rows_give_allowed_states_and_actions_of_their_frequencies(seed):
+    model, basis = with_basis(seed, most=64)
+    network, _ = network_of_model(model, basis)
+    schedule, rows = network.elimination.schedule, network.elimination.rows()
+    marks = np.arange(1.0, rows.n_rows + 1)
+    spread = rows.spread(marks)
+    assert len(spread) == schedule.n_rows
+    assert np.array_equal(np.sort(spread[spread > 0]), marks)
+    # A measure on one assignment: every table of the schedule has it at one entry.
+    entries = np.random.default_rng(seed).normal(size=network.elimination.network.n_entries)
+    best = network.elimination.maximise(entries).state(0)
+    duals = []
+    for step in schedule.steps:
+        axes = (*step.kept, *step.eliminated)
+        sizes = [network.elimination.network.sizes[v] for v in axes]
+        table = np.zeros(sizes)
+        table[tuple(best[v] for v in axes)] = 1.0
+        duals.append(table.ravel())
+    whole = np.concatenate(duals)
+    kept = whole if rows.kept is None else whole[rows.kept]
+    assert kept.sum() == len(schedule.steps)  # nothing of an allowed assignment is ruled out
+    states, _ = sample(schedule, rows.spread(kept), 3, np.random.default_rng(0))
+    assert (states == best).all()

@@ -30,11 +30,21 @@ class Rows:
 
     gather: sparse.csr_matrix = field(repr=False)  # (n_rows, n_entries)
     messages: sparse.csr_matrix = field(repr=False)  # (n_rows, n_messages)
+    n_entries: int  # of all tables of the schedule: as many rows as without constraints
+    kept: Integers | None = field(default=None, repr=False)  # those that have a row; None: all
 
     @property
     def n_rows(self) -> int:
         """Number of inequalities."""
         return int(self.gather.shape[0])
+
+    def spread(self, numbers: Floats) -> Floats:
+        """Numbers by row as numbers by entry of the schedule's tables, 0 where there is no row."""
+        if self.kept is None:
+            return numbers
+        found = np.zeros(self.n_entries)
+        found[self.kept] = numbers
+        return found
 
     @property
     def n_messages(self) -> int:
@@ -78,11 +88,12 @@ def lp_rows(schedule: Schedule) -> Rows:
         (message_values, number[message_columns - n_numbers], message_start),
         shape=(n_rows, int(used.sum())),
     )
+    kept = None
     if schedule.network.constraints:
-        gather, messages = _possible(schedule, gather, messages, used)
+        gather, messages, kept = _possible(schedule, gather, messages, used)
     gather.sort_indices()
     messages.sort_indices()
-    return Rows(gather, messages)
+    return Rows(gather, messages, n_rows, kept)
 
 
 def _possible(
@@ -90,7 +101,7 @@ def _possible(
     gather: sparse.csr_matrix,
     messages: sparse.csr_matrix,
     used: NDArray[np.bool_],
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix, Integers]:
     """Rows without those of assignments that constraints do not allow, and without their messages.
 
     Such a row would say that a message is at least minus infinity.
@@ -101,7 +112,8 @@ def _possible(
     is_ruled_out = (gather[:, network.n_entries :] @ ruled_out) > 0
     is_ruled_out |= (abs(messages) @ dead.astype(np.float64)) > 0
     kept = np.flatnonzero(~is_ruled_out)
-    return gather[kept][:, : network.n_entries], messages[kept][:, np.flatnonzero(~dead)]
+    gather = gather[kept][:, : network.n_entries]
+    return gather, messages[kept][:, np.flatnonzero(~dead)], kept
 
 
 def _starts(counts: Integers) -> Integers:

@@ -106,7 +106,8 @@ def _sampled(
     for number, (link, of_link) in enumerate(
         zip(blocks.links, np.split(np.maximum(duals, 0.0), len(blocks.links)), strict=True)
     ):
-        states, actions = sample(network.elimination.schedule, of_link, SAMPLES, rng)
+        by_entry = network.elimination.rows().spread(of_link)
+        states, actions = sample(network.elimination.schedule, by_entry, SAMPLES, rng)
         parts.append(Cuts(np.full(SAMPLES, number), states, actions))
         measure.append(np.full(SAMPLES, link.weight / SAMPLES))
     return joined(parts), np.concatenate(measure)
