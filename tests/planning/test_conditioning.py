@@ -77,7 +77,8 @@ def check_optimal_is_optimal(seed, method):
         for means in model.reward_means
     ]
     if plan.status is Status.OPTIMAL and best is not None:
-        assert plan.upper_bound - best <= 2e-5 * model.horizon * sum(spans)
+        rounding = 1e-12 * (1 + abs(best))  # rewards may be the same everywhere
+        assert plan.upper_bound - best <= 2e-5 * model.horizon * sum(spans) + rounding
 
 
 @pytest.mark.parametrize("method", ["programs", "joint", "cutting-planes"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -50,10 +50,15 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
     began = time.perf_counter()
     network = problem.network
     if solved.status is Status.UNBOUNDED:
-        raise PlanningError(
-            "the objective has no minimum: no distribution over states has the means that the "
-            "weights ask for; use weights='initial', 'uniform', or a distribution by variable."
-        )
+        known = problem.start, problem.uniform
+        if not any(np.array_equal(problem.means, means) for means in known):
+            raise PlanningError(
+                "the objective has no minimum: no distribution over states has the means that the "
+                "weights ask for; use weights='initial', 'uniform', or a distribution by variable."
+            )
+        # The mean of a bound under a distribution has a minimum: the solver has lost its way among
+        # numbers of very different sizes.
+        solved = replace(solved, status=Status.INACCURATE)
     bounds = [] if problem.trivial is None else [_trivial_bound(problem)]
     found = _certified(problem, solved.weights, clock)
     if found is not None:

@@ -267,7 +267,7 @@ class Kinds:
         found = self.model.object_to_type.get(name.removeprefix("@"))
         if found is None:
             raise InvalidError(
-                f"{name} is not an object of any type; declare it, or correct its name."
+                f"{clip(str(name))} is not an object of any type; declare it, or correct its name."
             )
         return str(found)
 
