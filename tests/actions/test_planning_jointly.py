@@ -213,3 +213,16 @@ def test_duals_of_rows_give_allowed_states_and_actions_of_their_frequencies(seed
     assert kept.sum() == len(schedule.steps)  # nothing of an allowed assignment is ruled out
     states, _ = sample(schedule, rows.spread(kept), 3, np.random.default_rng(0))
     assert (states == best).all()
+
+
+@given(SEEDS, st.sampled_from([4, 8, 32]))
+@settings(max_examples=25)
+def test_mini_buckets_bound_the_maximum_over_allowed_actions_from_above(seed, most_entries):
+    model, basis = with_basis(seed, most=128)
+    exact, intervals = network_of_model(model, basis)
+    split, known = network_of_model(model, basis, mini_bucket=most_entries)
+    weights = np.random.default_rng(seed).normal(size=(2, len(exact.basis)))
+    found = split.elimination.maximise(split.excess(*weights, known))
+    least = exact.elimination.maximise(exact.excess(*weights, intervals)).value
+    assert least - 1e-9 <= found.value < np.inf
+    assert float((found.picked([0]) @ found.entries)[0]) == pytest.approx(found.value)
