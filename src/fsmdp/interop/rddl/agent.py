@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from fsmdp.foundation.checks import show
 from fsmdp.interop.rddl.actions import NOOP
 from fsmdp.model.actions import Actions
 from fsmdp.model.variables import Variable
-from fsmdp.policies.arrays import by_chance
-from fsmdp.policies.joint import draw_joint_actions
-from fsmdp.policies.resolve import Act, Described, Policy, resolve
+
+if TYPE_CHECKING:
+    from fsmdp.policies.resolve import Act, Described, Policy
 
 
 def agent(policy: Policy | Any, model: Described | None = None) -> Any:
@@ -70,6 +70,11 @@ def _translator(actions: Sequence[str]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _acting(model: Described, policy: Policy) -> Act:
+    # What is compiled takes long to import, and most who load a problem ask for no agent.
+    from fsmdp.policies.arrays import by_chance
+    from fsmdp.policies.joint import draw_joint_actions
+    from fsmdp.policies.resolve import resolve
+
     followed = resolve(model, policy)
     if followed.act is not None:
         return followed.act
