@@ -18,8 +18,9 @@ from fsmdp.planning.bellman import state_means
 from fsmdp.planning.block_rows import SAMPLES, minimise_by_rows
 from fsmdp.planning.blocks import Blocks, coarse_blocks, finest_blocks
 from fsmdp.planning.bundle import minimise
-from fsmdp.planning.bundled import Bundled, divided
+from fsmdp.planning.bundled import Bundled, divided, tightest
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.duals import slopes
 from fsmdp.planning.problem import problem_of_model
 
@@ -154,3 +155,27 @@ def test_samples_of_the_duals_conserve_the_basis_up_to_noise():
     own = slopes(model, problem.network.basis, blocks, found.cuts, found.measure)
     assert np.abs(own[:, 0]).max() < 1e-9  # mass is conserved exactly
     assert np.abs(own).max() < 6 / np.sqrt(SAMPLES)
+
+
+@pytest.mark.parametrize("looks", range(12))
+def test_a_bundle_may_be_stopped_at_any_look_at_the_clock(looks):
+    """Before the first weights were looked at there is nothing; then there is always a bound."""
+    model = sysadmin(5, horizon=6)
+    problem = problem_of_model(model, Basis.singles(model))
+
+    class Counted(Clock):
+        left_to_look = looks
+
+        def check(self):
+            self.left_to_look -= 1
+            if self.left_to_look < 0:
+                raise Stopped
+
+    try:
+        _, found = tightest(problem, Counted())
+    except Stopped:
+        assert looks < 8
+        return
+    best = fsmdp.solve_exactly(model).start_value
+    assert np.isfinite(found.value)
+    assert found.value >= best - 1e-9

@@ -95,7 +95,8 @@ def minimise(
 
     `start` are weights of the blocks to begin with, `cuts` those of an earlier run on as many
     links. Ends when the master promises no more than `enough`, at least CONFIRMED spans of values,
-    and no weights within reach are better by much more; or when time is up.
+    and no weights within reach are better by much more; or when time is up (`Stopped` if that is
+    before the first weights were looked at).
     Cost of a round: a max-sum for each link, and a quadratic program in the weights of all blocks.
     """
     assert intervals.exact
@@ -112,6 +113,8 @@ def minimise(
                 status = Status.OPTIMAL
                 break
     except Stopped:
+        if not np.isfinite(bundle.value):
+            raise  # not even the first weights were looked at
         status = clock.status or Status.TIME_LIMIT
     except _MasterError as error:
         status = error.status

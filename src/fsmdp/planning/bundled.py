@@ -112,17 +112,22 @@ def tightest(
     rounds = 0
     while True:
         last = blocks.is_finest
-        new = minimise(
-            problem.network,
-            problem.intervals,
-            problem.means,
-            blocks,
-            None if found is None else found.shared,
-            None if found is None else found.cuts,
-            enough=span * (tolerance if last else max(tolerance, COARSE)),
-            max_rounds=max_rounds,
-            clock=clock,
-        )
+        try:
+            new = minimise(
+                problem.network,
+                problem.intervals,
+                problem.means,
+                blocks,
+                None if found is None else found.shared,
+                None if found is None else found.cuts,
+                enough=span * (tolerance if last else max(tolerance, COARSE)),
+                max_rounds=max_rounds,
+                clock=clock,
+            )
+        except Stopped:
+            if found is None:
+                raise
+            return blocks, replace(found, status=clock.status or Status.TIME_LIMIT)
         rounds += new.rounds
         found = (
             new if found is None or new.value <= found.value else replace(found, status=new.status)
