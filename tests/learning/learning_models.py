@@ -158,7 +158,9 @@ def policy_value(exact, planned):
     states, every = np.ascontiguousarray(flat.states, dtype=np.int64), np.arange(len(flat.states))
     following, rng = np.zeros(len(every)), np.random.default_rng(0)
     for entries in reversed(policy.entries):
-        actions = actions_in(policy._replace(entries=entries[None]), states, len(flat.rewards), rng)
+        actions = actions_in(
+            policy._replace(entries=entries[None]), states.copy(), len(flat.rewards), rng
+        )
         following = flat.rewards[actions, every] + flat.transitions[actions, every] @ following
     return float(flat.initial() @ following)
 

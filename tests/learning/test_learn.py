@@ -142,7 +142,7 @@ def policy(**changes):
         (acting(q=np.zeros((3, 1))), r"q holds float64 numbers of shape \(3, 1\), expected"),
         (acting(values=np.zeros((1, 1))), "values holds"),
         (acting(replan_at=np.zeros(3)), "replan_at holds float64"),
-        (policy(kind=9), "expected a kind from 0 to 3"),
+        (policy(kind=9), "expected a kind from 0 to 4"),
         (policy(kind=1, table=np.full((1, 8), 99)), "expected actions from 0 to 3"),
         (policy(kind=1, strides=np.array([4, 2, 1])), "expected a column for each state"),
         (policy(kind=1, strides=np.array([1])), "expected a stride for each variable"),

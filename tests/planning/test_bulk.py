@@ -73,6 +73,13 @@ def test_states_that_are_none_are_refused(states, message):
         plan.actions(states)
 
 
+def test_states_that_cannot_be_written_to_can_be_asked_about():
+    plan = fsmdp.plan(fsmdp.domains.sysadmin(3), method="programs")
+    states = np.ones((2, 3), dtype=np.int64)
+    states.flags.writeable = False
+    assert plan.actions(states).tolist() == [plan.action((1, 1, 1))] * 2
+
+
 def test_no_states_have_no_actions():
     plan = fsmdp.plan(fsmdp.domains.sysadmin(3), method="programs")
     assert len(plan.actions(np.zeros((0, 3), dtype=int))) == 0

@@ -59,7 +59,7 @@ def test_a_cut_of_mini_buckets_is_violated_by_what_the_oracle_says():
     network, intervals = problem.network, problem.intervals
     weights = np.random.default_rng(0).normal(size=(3, len(network.basis)))
     worst = excesses(network, intervals, weights)
-    violations, cuts = violated_cuts(worst, 0.0)
+    violations, cuts = violated_cuts(worst, 0.0, len(network.inputs))
     rows, rewards = inequalities(network, intervals, weights, cuts)
     found = rewards - rows @ weights.ravel()
     for step, violation in enumerate(violations):

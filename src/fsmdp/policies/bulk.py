@@ -72,7 +72,8 @@ def states_of(states: Sequence[State] | Integers, variables: Sequence[Variable])
     wrong = ((array < 0) | (array >= sizes)).any(axis=1)
     if wrong.any():  # a single state's check says which variable it is
         check_state(array[int(wrong.argmax())].tolist(), variables)
-    return np.ascontiguousarray(array, dtype=np.int64)
+    # A copy: compiled code takes arrays that it may write to.
+    return np.array(array, dtype=np.int64, order="C")
 
 
 @compiled()
