@@ -65,7 +65,10 @@ def test_both_orders_of_sysadmin_are_the_same_model():
     [
         ("sysadmn", r"^unknown domain 'sysadmn'; did you mean 'sysadmin'\?"),
         ("sysadmn:ring:8", r"^unknown domain 'sysadmn'; did you mean 'sysadmin'\?"),
-        ("chess", "unknown domain 'chess'; expected one of .*exogenous-block, gridworld, influence"),
+        (
+            "chess",
+            "unknown domain 'chess'; expected one of .*exogenous-block, gridworld, influence",
+        ),
         ("", "unknown domain ''; expected one of"),
         ("sysadmin:horizn=3", r"unknown option 'horizn'; did you mean 'horizon'\?"),
         ("sysadmin:colour=3", "unknown option 'colour'; expected one of machines, topology"),
