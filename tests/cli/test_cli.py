@@ -71,6 +71,13 @@ def test_plan_prints_a_table_and_writes_the_plan(tmp_path, options):
     assert fsmdp.load_plan(path).status == "optimal"
 
 
+def test_a_terminal_of_one_column_still_shows_the_plan(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    done = run("plan", "sysadmin:ring:3")
+    assert done.exit_code == 0, done.output
+    assert "certified upper" in done.output
+
+
 def test_plan_acts_on_line_where_that_can_help(tmp_path):
     ring = ("plan", "sysadmin:ring:6", "--online", "--json", "--milliseconds", "0.5")
     done = run(*ring, "--basis", "singles", "--online-episodes", "3", "--time-limit", "20")

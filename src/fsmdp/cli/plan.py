@@ -298,5 +298,5 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         table.add_row(name, escape(text))
     if output is not None:
         table.add_row("plan", escape(output))
-    console = Console(emoji=False)
-    console.print(table, width=max(NARROWEST, console.width))
+    width = Console().width
+    Console(emoji=False, width=max(NARROWEST, width)).print(table)
