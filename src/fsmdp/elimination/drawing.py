@@ -6,7 +6,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, advance
-from fsmdp.elimination.max_sum import _add_terms, _block_offsets
+from fsmdp.elimination.max_sum import add_terms, block_offsets
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.lookup import Integers
@@ -47,11 +47,11 @@ def _count(flat: FlatSchedule, buffer: Floats) -> None:
             digits[axis - start] = 0
         for at in range(n_kept):
             buffer[flat.output[step] + at] = -np.inf
-        block = _block_offsets(flat, step, inner, offsets)
+        block = block_offsets(flat, step, inner, offsets)
         for term in range(n_terms):
             base[term] = flat.term_offset[first_term + term]
         for number in range(n_blocks):
-            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
             for entry in range(block):
                 at = flat.output[step] + (number * block + entry) // n_eliminated
                 buffer[at] = _log_sum(buffer[at], table[entry])
@@ -98,11 +98,11 @@ def draw_assignment(
         for axis in range(first, inner):
             n_blocks *= flat.axis_size[axis]
             digits[axis - start] = 0
-        block = _block_offsets(flat, step, inner, offsets)
+        block = block_offsets(flat, step, inner, offsets)
         left = rng.random()
         chosen = -1
         for number in range(n_blocks):
-            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
             for entry in range(block):
                 # The last one that is allowed stands in for what rounding leaves over.
                 if left >= 0.0 and table[entry] > -np.inf:

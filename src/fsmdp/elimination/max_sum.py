@@ -105,7 +105,7 @@ class MaxSum:
         buffer[: network.n_entries] = network.checked(entries)
         buffer[network.n_entries : network.n_numbers] = network.fixed
         for first, last in self._pieces if check is not None else [(0, len(self.schedule.steps))]:
-            _run(self._flat, buffer, first, last)
+            run_steps(self._flat, buffer, first, last)
             if check is not None:
                 check()
         return Maximum(buffer[self._final_offsets], self, buffer)
@@ -153,7 +153,7 @@ class MaxSum:
         states = np.zeros((len(finals), self.schedule.network.n_variables), dtype=np.int64)
         n_picked = int(starts[-1])
         columns, values = np.empty(n_picked, dtype=np.int64), np.empty(n_picked)
-        _trace(self._flat, buffer, finals, states, starts, columns, values)
+        trace_back(self._flat, buffer, finals, states, starts, columns, values)
         return states, (columns, values)
 
     @property
@@ -173,7 +173,7 @@ def _scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
 
 
 @compiled()
-def _run(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
+def run_steps(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
     """Fill in the messages of some steps in turn."""
     offsets, base, digits, table = _scratch(flat)
     for step in range(first, last):
@@ -187,17 +187,17 @@ def _run(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
         for axis in range(start, inner):
             n_blocks *= flat.axis_size[axis]
             digits[axis - start] = 0
-        block = _block_offsets(flat, step, inner, offsets)
+        block = block_offsets(flat, step, inner, offsets)
         for term in range(n_terms):
             base[term] = flat.term_offset[first_term + term]
         for number in range(n_blocks):
-            _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+            add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
             _keep_largest(table, block, number, n_eliminated, flat.output[step], buffer)
             advance(flat, step, start, inner, digits, base)
 
 
 @compiled()
-def _block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) -> int:
+def block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) -> int:
     """Where each entry of a block lies in each term, from the block's first; its length."""
     start, end = flat.axis_start[step], flat.axis_start[step + 1]
     first_term = flat.term_start[step]
@@ -217,7 +217,7 @@ def _block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers)
 
 
 @compiled()
-def _add_terms(
+def add_terms(
     flat: FlatSchedule,
     first_term: int,
     n_terms: int,
@@ -282,7 +282,7 @@ def _count_tables(flat: FlatSchedule, final_steps: Integers) -> Integers:
 
 
 @compiled()
-def _trace(
+def trace_back(
     flat: FlatSchedule,
     buffer: Floats,
     final_steps: Integers,
@@ -348,11 +348,11 @@ def _choose(
     for axis in range(first, inner):
         n_blocks *= flat.axis_size[axis]
         digits[axis - start] = 0
-    block = _block_offsets(flat, step, inner, offsets)
+    block = block_offsets(flat, step, inner, offsets)
     best_value = -np.inf
     best = 0
     for number in range(n_blocks):
-        _add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
+        add_terms(flat, first_term, n_terms, base, offsets, block, buffer, table)
         for entry in range(block):
             if table[entry] > best_value:
                 best_value = table[entry]

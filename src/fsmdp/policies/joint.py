@@ -10,7 +10,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, flatten
 from fsmdp.elimination.drawing import draw_assignment, log_counts
-from fsmdp.elimination.max_sum import _run, _trace
+from fsmdp.elimination.max_sum import run_steps, trace_back
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import DEFAULT_LIMIT, best_order, check_width, given_order
 from fsmdp.elimination.schedule import Schedule
@@ -218,11 +218,11 @@ def write_best(
             buffer[target + i] += entries[at + i]
     flat = joint.schedule
     n_steps = len(flat.output)
-    _run(flat, buffer, 0, n_steps)
+    run_steps(flat, buffer, 0, n_steps)
     last, nothing = np.full(1, n_steps - 1), np.zeros(1, dtype=np.int64)
     found = assignment.reshape((1, len(assignment)))
     found[0, :] = 0
-    _trace(flat, buffer, last, found, nothing, nothing[:0], np.zeros(0))
+    trace_back(flat, buffer, last, found, nothing, nothing[:0], np.zeros(0))
     total = buffer[flat.output[n_steps - 1]] + _set_alone(joint, buffer, assignment)
     for i in range(len(joint.slots)):
         values[joint.slots[i]] = assignment[i]
