@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
-from fsmdp.domains.registry import ENDS, Domain, register
+from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
-from fsmdp.foundation.kinds import WHOLE, WORD
 from fsmdp.model.actions import Actions
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -144,7 +143,6 @@ register(
         "multiagent-sysadmin",
         multiagent_sysadmin,
         "machines with a status and a load, and an administrator at each of them",
-        {"agents": WHOLE, "topology": WORD, **ENDS},
         positional=2,
         environment="fsmdp/MultiagentSysAdmin-v0",
         environment_options={"horizon": 20},

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, Domain, realizable_start_value, register
+from fsmdp.domains.registry import Domain, realizable_start_value, register
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -210,7 +209,6 @@ register(
         "exogenous-block",
         exogenous_block,
         "a controllable block among uncontrolled, correlated factors; V* is linear in blocks",
-        {"factors": WHOLE, "shock": NUMBER, "seed": WHOLE, **ENDS},
         positional=1,
         start_value=realizable_start_value(ExogenousBlock),
         environment="fsmdp/ExogenousBlock-v0",

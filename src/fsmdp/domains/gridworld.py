@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, Domain, register
+from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -142,7 +141,6 @@ register(
         "gridworld",
         gridworld,
         "an agent among moving objects; hiding is safe, so V* is 0",
-        {"rows": WHOLE, "columns": WHOLE, "drift": NUMBER, **ENDS},
         positional=2,
         start_value=lambda **_: 0.0,
         environment="fsmdp/Gridworld-v0",

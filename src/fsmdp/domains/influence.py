@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, Domain, realizable_start_value, register
+from fsmdp.domains.registry import Domain, realizable_start_value, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
-from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -275,7 +274,6 @@ register(
         "influence",
         influence,
         "opinions on a graph pushed by campaigns; V* is linear in singles at any size",
-        {"nodes": WHOLE, "campaigns": WHOLE, "listening": NUMBER, "seed": WHOLE, **ENDS},
         positional=1,
         start_value=realizable_start_value(Influence),
         environment="fsmdp/Influence-v0",

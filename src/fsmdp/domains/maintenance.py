@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import ENDS, Domain, register
+from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number
-from fsmdp.foundation.kinds import NUMBER, WHOLE
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -86,7 +85,6 @@ register(
         "maintenance",
         maintenance,
         "redundant units that one shock takes all at once",
-        {"units": WHOLE, "shock": NUMBER, "alone": NUMBER, "cost": NUMBER, **ENDS},
         positional=1,
         environment="fsmdp/Maintenance-v0",
     )

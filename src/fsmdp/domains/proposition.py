@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.domains.arguments import check_whole
-from fsmdp.domains.registry import ENDS, Domain, register
-from fsmdp.foundation.kinds import WHOLE
+from fsmdp.domains.registry import Domain, register
 from fsmdp.model.cases import Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -75,7 +74,6 @@ register(
         "proposition-1",
         proposition_one,
         "V* is 0 while Q* is linear in hardly any basis",
-        {"bits": WHOLE, "seed": WHOLE, **ENDS},
         positional=2,
         start_value=lambda **_: 0.0,
         environment="fsmdp/PropositionOne-v0",

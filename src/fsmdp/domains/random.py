@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from fsmdp.domains.arguments import check_switch, check_whole
-from fsmdp.domains.registry import ENDS, Domain, register
+from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import WHOLE, YES_OR_NO
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -189,17 +188,11 @@ def _sizes(variables: Sequence[Variable]) -> tuple[int, ...]:
     return tuple(variable.size for variable in variables)
 
 
-SIZES = ("largest_size", "largest_parents", "latents", "rewards")
-SWITCHES = ("blocks", "drawn", "groups", "deterministic", "noise", "random_start")
-
 register(
     Domain(
         "random",
         random_model,
         "a random model with every feature, by seed",
-        {"seed": WHOLE, "variables": WHOLE, "actions": WHOLE, **ENDS}
-        | dict.fromkeys(SIZES, WHOLE)
-        | dict.fromkeys(SWITCHES, YES_OR_NO),
         positional=1,
         environment="fsmdp/Random-v0",
     )

@@ -5,35 +5,60 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import Parameter, formatannotation, signature
 from typing import Any, Protocol
 
 from fsmdp.domains.environments import register_environment
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
-from fsmdp.foundation.kinds import NUMBER, STEPS, Kind
+from fsmdp.foundation.kinds import NUMBER, STEPS, WHOLE, WORD, YES_OR_NO, Kind
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+
+KINDS = {
+    "int": WHOLE,
+    "float": NUMBER,
+    "bool": YES_OR_NO,
+    "str": WORD,
+    "int | None": STEPS,
+}
+"""What text an option's annotation allows."""
+
+
+def _annotation(parameter: Parameter) -> str:
+    found = parameter.annotation
+    return found if isinstance(found, str) else formatannotation(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
     """A family of models: its builder, and the options that text can set.
 
-    The first `positional` options may be given without their names. `start_value` takes the same
-    options and gives the best expected return in closed form, where there is one. `environment`
-    is the name under which Gymnasium makes it, with `environment_options` unless told otherwise.
+    Options are read off the annotations of the builder's signature: whole numbers, numbers,
+    switches, words. `options` adds what they do not tell. The first `positional` options may be
+    given without their names. `start_value` takes the same options and gives the best expected
+    return in closed form, where there is one. `environment` is the name under which Gymnasium makes
+    it, with `environment_options` unless told otherwise.
     """
 
     name: str
     build: Callable[..., FactoredMDP]
     summary: str
-    options: Mapping[str, Kind]
+    options: Mapping[str, Kind] = field(default_factory=dict)
     positional: int = 0
     start_value: Callable[..., float] | None = None
     environment: str | None = None
     environment_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {
+            name: self.options.get(name) or KINDS.get(_annotation(one))
+            for name, one in signature(self.build).parameters.items()
+        }
+        options = {name: kind for name, kind in known.items() if kind is not None}
+        object.__setattr__(self, "options", {**options, **self.options})
 
 
 class Realizable(Protocol):
@@ -65,7 +90,6 @@ def realizable_start_value(family: Callable[..., Realizable]) -> Callable[..., f
     return start_value
 
 
-ENDS = {"horizon": STEPS, "discount": NUMBER}
 DOMAINS: Registry[Domain] = Registry("domain", entries=Domain)
 
 

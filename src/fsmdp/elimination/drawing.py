@@ -6,7 +6,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, advance
-from fsmdp.elimination.max_sum import add_terms, block_offsets
+from fsmdp.elimination.max_sum import add_terms, begin_blocks, block_offsets, scratch, write_entry
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.lookup import Integers
@@ -27,10 +27,7 @@ def log_counts(schedule: Schedule, flat: FlatSchedule) -> Floats:
 
 @compiled()
 def _count(flat: FlatSchedule, buffer: Floats) -> None:
-    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
-    base = np.empty(flat.most_terms, dtype=np.int64)
-    digits = np.empty(flat.most_axes, dtype=np.int64)
-    table = np.empty(flat.largest_block)
+    offsets, base, digits, table = scratch(flat)
     for step in range(len(flat.output)):
         start, inner = flat.axis_start[step], flat.first_inner[step]
         first_term = flat.term_start[step]
@@ -72,12 +69,9 @@ def draw_assignment(
     flat: FlatSchedule, buffer: Floats, assignment: Integers, rng: np.random.Generator
 ) -> None:
     """Back through the steps of one sum, each variable as likely as what follows has ways."""
-    offsets = np.empty((flat.most_terms, flat.largest_block), dtype=np.int64)
-    base = np.empty(flat.most_terms, dtype=np.int64)
-    digits = np.empty(flat.most_axes, dtype=np.int64)
-    table = np.empty(flat.largest_block)
+    offsets, base, digits, table = scratch(flat)
     for step in range(len(flat.output) - 1, -1, -1):
-        start, end = flat.axis_start[step], flat.axis_start[step + 1]
+        start = flat.axis_start[step]
         first = start + flat.n_kept[step]
         first_term = flat.term_start[step]
         n_terms = flat.term_start[step + 1] - first_term
@@ -86,18 +80,8 @@ def draw_assignment(
         for axis in range(first - 1, start - 1, -1):
             at += assignment[flat.axis_variable[axis]] * stride
             stride *= flat.axis_size[axis]
-        for term in range(n_terms):
-            base[term] = flat.term_offset[first_term + term]
-            strides = flat.stride_start[first_term + term]
-            for axis in range(start, first):
-                base[term] += (
-                    flat.strides[strides + axis - start] * assignment[flat.axis_variable[axis]]
-                )
         inner = max(first, flat.first_inner[step])
-        n_blocks = 1
-        for axis in range(first, inner):
-            n_blocks *= flat.axis_size[axis]
-            digits[axis - start] = 0
+        n_blocks = begin_blocks(flat, step, assignment, base, digits)
         block = block_offsets(flat, step, inner, offsets)
         left = rng.random()
         chosen = -1
@@ -109,6 +93,4 @@ def draw_assignment(
                     chosen = number * block + entry
                     left -= np.exp(table[entry] - buffer[at])
             advance(flat, step, first, inner, digits, base)
-        for axis in range(end - 1, first - 1, -1):
-            assignment[flat.axis_variable[axis]] = chosen % flat.axis_size[axis]
-            chosen //= flat.axis_size[axis]
+        write_entry(flat, step, chosen, assignment)

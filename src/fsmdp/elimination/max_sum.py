@@ -162,7 +162,7 @@ class MaxSum:
 
 
 @compiled()
-def _scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
+def scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
     """Room to work in: offsets of a block in each term, bases, digits of an odometer, a block."""
     return (
         np.empty((flat.most_terms, flat.largest_block), dtype=np.int64),
@@ -175,7 +175,7 @@ def _scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
 @compiled()
 def run_steps(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None:
     """Fill in the messages of some steps in turn."""
-    offsets, base, digits, table = _scratch(flat)
+    offsets, base, digits, table = scratch(flat)
     for step in range(first, last):
         start, inner = flat.axis_start[step], flat.first_inner[step]
         first_term = flat.term_start[step]
@@ -297,7 +297,7 @@ def trace_back(
     through before another mini-bucket sets the same variable. Unless `columns` are empty, they and
     `values` are filled with the entries that were picked, from `starts` on.
     """
-    offsets, base, digits, table = _scratch(flat)
+    offsets, base, digits, table = scratch(flat)
     waiting = np.empty(len(flat.output), dtype=np.int64)
     for row in range(len(final_steps)):
         waiting[0] = final_steps[row]
@@ -334,20 +334,11 @@ def _choose(
     table: Floats,
 ) -> None:
     """Set a step's eliminated variables to their best values, given those it keeps."""
-    start, end = flat.axis_start[step], flat.axis_start[step + 1]
-    first = start + flat.n_kept[step]
+    first = flat.axis_start[step] + flat.n_kept[step]
     first_term = flat.term_start[step]
     n_terms = flat.term_start[step + 1] - first_term
-    for term in range(n_terms):
-        base[term] = flat.term_offset[first_term + term]
-        strides = flat.stride_start[first_term + term]
-        for axis in range(start, first):
-            base[term] += flat.strides[strides + axis - start] * state[flat.axis_variable[axis]]
     inner = max(first, flat.first_inner[step])
-    n_blocks = 1
-    for axis in range(first, inner):
-        n_blocks *= flat.axis_size[axis]
-        digits[axis - start] = 0
+    n_blocks = begin_blocks(flat, step, state, base, digits)
     block = block_offsets(flat, step, inner, offsets)
     best_value = -np.inf
     best = 0
@@ -358,6 +349,33 @@ def _choose(
                 best_value = table[entry]
                 best = number * block + entry
         advance(flat, step, first, inner, digits, base)
-    for axis in range(end - 1, first - 1, -1):
-        state[flat.axis_variable[axis]] = best % flat.axis_size[axis]
-        best //= flat.axis_size[axis]
+    write_entry(flat, step, best, state)
+
+
+@compiled()
+def begin_blocks(
+    flat: FlatSchedule, step: int, state: Integers, base: Integers, digits: Integers
+) -> int:
+    """Number of blocks of a step; places its terms at the first, given the variables it keeps."""
+    start = flat.axis_start[step]
+    first = start + flat.n_kept[step]
+    first_term = flat.term_start[step]
+    for term in range(flat.term_start[step + 1] - first_term):
+        base[term] = flat.term_offset[first_term + term]
+        strides = flat.stride_start[first_term + term]
+        for axis in range(start, first):
+            base[term] += flat.strides[strides + axis - start] * state[flat.axis_variable[axis]]
+    n_blocks = 1
+    for axis in range(first, max(first, flat.first_inner[step])):
+        n_blocks *= flat.axis_size[axis]
+        digits[axis - start] = 0
+    return n_blocks
+
+
+@compiled()
+def write_entry(flat: FlatSchedule, step: int, entry: int, state: Integers) -> None:
+    """Set a step's eliminated variables to the values that an entry stands for."""
+    first = flat.axis_start[step] + flat.n_kept[step]
+    for axis in range(flat.axis_start[step + 1] - 1, first - 1, -1):
+        state[flat.axis_variable[axis]] = entry % flat.axis_size[axis]
+        entry //= flat.axis_size[axis]

@@ -22,6 +22,15 @@ class Form(StrEnum):
     FULL = "full"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats:
+    """How often learners are run, for how long, and on how many processes."""
+
+    seeds: int
+    episodes: int
+    workers: int = field(default=2, kw_only=True)
+
+
 class Verdict(StrEnum):
     """What the numbers say of a claim."""
 

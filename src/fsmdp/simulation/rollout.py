@@ -30,15 +30,11 @@ MOST_EPISODES = 10**9
 MOST_RECORDED = 10**5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Runs(Rebuilt):
-    """Returns of independent episodes."""
+class Averaged:
+    """What is said of the returns of independent episodes by those who hold them."""
 
+    __slots__ = ()
     returns: Floats  # (episodes,)
-    steps: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "returns", read_only(self.returns))
 
     @property
     def mean(self) -> float:
@@ -49,6 +45,17 @@ class Runs(Rebuilt):
     def standard_error(self) -> float:
         """Standard error of the mean; infinite for a single episode, which says nothing of it."""
         return standard_error(self.returns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs(Averaged, Rebuilt):
+    """Returns of independent episodes."""
+
+    returns: Floats  # (episodes,)
+    steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "returns", read_only(self.returns))
 
     def _repr_html_(self) -> str:
         return facts_table(

@@ -12,7 +12,7 @@ from fsmdp.planning.clock import Clock
 from fsmdp.planning.incumbent import Candidate
 from fsmdp.planning.plan import PlannedPolicy
 from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.simulation.rollout import standard_error
+from fsmdp.simulation.rollout import Averaged, standard_error
 from fsmdp.solver.arena import Arena
 
 SCREENING = 200
@@ -32,7 +32,7 @@ FRESH = 1_000_003
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class Judged(Averaged):
     """A candidate and what it was seen to earn."""
 
     name: str
@@ -40,16 +40,6 @@ class Judged:
     arrays: CompiledPolicy = field(repr=False)
     returns: Floats = field(repr=False)
     seconds: float
-
-    @property
-    def mean(self) -> float:
-        """Average return."""
-        return float(self.returns.mean())
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the mean."""
-        return standard_error(self.returns)
 
 
 class Judge:

@@ -46,23 +46,27 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def import_source(
-    source: Source,
-    most_actions: int = MOST_ACTIONS,
-    most_entries: int = MOST_ENTRIES,
-    join: bool = False,
-    actions: str = LISTED,
-) -> Imported:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How large a model may get, and the form that it is built in."""
+
+    most_actions: int = MOST_ACTIONS
+    most_entries: int = MOST_ENTRIES
+    join: bool = False
+    actions: str = LISTED
+
+
+def import_source(source: Source, wanted: Wanted) -> Imported:
     """Read a problem and build its model, with actions in the form asked for."""
-    problem = read_problem(source)
-    if actions == FACTORED or (actions == AUTO and not join and _is_cheaper(problem)):
+    problem, actions = read_problem(source), wanted.actions
+    if actions == FACTORED or (actions == AUTO and not wanted.join and _is_cheaper(problem)):
         try:
-            return build_jointly(problem, most_actions, most_entries)
+            return build_jointly(problem, wanted.most_actions, wanted.most_entries)
         except ModelError:
             if actions == FACTORED:
                 raise
             log.info("%s: action variables do not fit, a list may", problem.name)
-    return build(problem, most_actions, most_entries, join)
+    return build(problem, wanted.most_actions, wanted.most_entries, wanted.join)
 
 
 def _is_cheaper(problem: Problem) -> bool:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import show_count
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
-from fsmdp.interop.rddl.build import Imported
+from fsmdp.interop.rddl.build import Imported, Wanted
 from fsmdp.interop.rddl.compiling import Folder
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
 from fsmdp.interop.rddl.errors import InvalidError
@@ -113,7 +113,7 @@ def report(
         found = _counts(found, problem)
         counted = found
         found = guarded(source.name, lambda: _with_largest_scope(counted, problem, most_actions))
-        imported = load_source(source, most_actions, most_entries, cache=cache)
+        imported = load_source(source, Wanted(most_actions, most_entries), cache)
         found = _of_model(found, imported)
     except InvalidError:
         raise

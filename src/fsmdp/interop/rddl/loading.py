@@ -9,7 +9,7 @@ import warnings
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
 from fsmdp.interop.rddl.actions import MOST_ACTIONS
-from fsmdp.interop.rddl.build import AUTO, FACTORED, FORMS, LISTED, Imported, import_source
+from fsmdp.interop.rddl.build import AUTO, FACTORED, FORMS, Imported, Wanted, import_source
 from fsmdp.interop.rddl.cache import cache_path, recall, store
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES
 from fsmdp.interop.rddl.errors import RDDLWarning
@@ -61,29 +61,25 @@ def load(
             "actions='factored'."
         )
     source = find_source(domain, instance)
-    imported = load_source(source, most_actions, most_entries, join, cache, actions)
+    imported = load_source(source, Wanted(most_actions, most_entries, join, actions), cache)
     for note in imported.notes:
         warnings.warn(f"{imported.name}: {note}", RDDLWarning, stacklevel=2)
     return imported.model
 
 
-def load_source(
-    source: Source,
-    most_actions: int = MOST_ACTIONS,
-    most_entries: int = MOST_ENTRIES,
-    join: bool = False,
-    cache: bool = True,
-    actions: str = LISTED,
-) -> Imported:
+def load_source(source: Source, wanted: Wanted | None = None, cache: bool = True) -> Imported:
     """A model with what was found on the way, from the cache if it is there."""
-    limits = (
-        as_whole(most_actions, "most_actions", 1),
-        as_whole(most_entries, "most_entries", 1),
+    wanted = wanted or Wanted()
+    key = (
+        as_whole(wanted.most_actions, "most_actions", 1),
+        as_whole(wanted.most_entries, "most_entries", 1),
+        int(wanted.join),
+        FORMS.index(wanted.actions),
     )
-    path = cache_path(source.digest, (*limits, int(join), FORMS.index(actions))) if cache else None
+    path = cache_path(source.digest, key) if cache else None
     found = recall(path, source.name) if path else None
     if found is None:
-        found = guarded(source.name, lambda: import_source(source, *limits, join, actions))
+        found = guarded(source.name, lambda: import_source(source, wanted))
         if path:
             store(found, path)
     return found

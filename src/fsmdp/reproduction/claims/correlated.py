@@ -24,7 +24,7 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
 from fsmdp.reproduction.fits import fitted_exponent
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
 
@@ -37,13 +37,10 @@ MAINTENANCE, GRIDWORLD = "maintenance", "gridworld"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sizes:
-    """How many seeds and episodes."""
+class Sizes(Repeats):
+    """How many seeds and episodes, and episodes in the gridworld."""
 
-    seeds: int
-    episodes: int
     grid_episodes: int
-    workers: int = 2
 
 
 SIZES = {

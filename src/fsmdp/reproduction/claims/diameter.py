@@ -20,7 +20,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
 from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
@@ -37,19 +37,16 @@ SETTLED = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sizes:
-    """Nodes of the model, episodes and seeds."""
+class Sizes(Repeats):
+    """How many seeds and episodes, and nodes of the model."""
 
     nodes: int
-    episodes: int
-    seeds: int
-    workers: int = 2
 
 
 SIZES = {
-    Form.TINY: Sizes(3, 40, 2, workers=1),
-    Form.SMALL: Sizes(5, 2000, 4),
-    Form.FULL: Sizes(5, 10_000, 8),
+    Form.TINY: Sizes(2, 40, 3, workers=1),
+    Form.SMALL: Sizes(4, 2000, 5),
+    Form.FULL: Sizes(8, 10_000, 5),
 }
 
 

@@ -37,12 +37,10 @@ class Sizes:
 
 
 SIZES = {
-    Form.TINY: Sizes(50, (8, 32), (4,), 10_000, 2000, programs.Runs(60, 12, 1, workers=1)),
-    Form.SMALL: Sizes(
-        1000, (16, 64, 256), (12,), 10_000, 10_000, programs.Runs(1500, 300, 2, workers=2)
-    ),
+    Form.TINY: Sizes(50, (8, 32), (4,), 10_000, 2000, programs.Runs(1, 60, 12, workers=1)),
+    Form.SMALL: Sizes(1000, (16, 64, 256), (12,), 10_000, 10_000, programs.Runs(2, 1500, 300)),
     Form.FULL: Sizes(
-        10_000, (16, 64, 256, 1024), (16,), 100_000, 10_000, programs.Runs(10_000, 2000, 5, 2)
+        10_000, (16, 64, 256, 1024), (16,), 100_000, 10_000, programs.Runs(5, 10_000, 2000)
     ),
 }
 

@@ -20,7 +20,7 @@ from fsmdp.planning.bound import value_of
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.values import constant_value
-from fsmdp.reproduction.claim import Tell
+from fsmdp.reproduction.claim import Repeats, Tell
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding
 from fsmdp.solver.plan import plan as make_plan
@@ -32,13 +32,10 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Runs:
-    """How long learners run, and on how many processes."""
+class Runs(Repeats):
+    """How many seeds and episodes, and episodes of the paper's learner."""
 
-    episodes: int
     paper_episodes: int
-    seeds: int
-    workers: int
 
 
 def build(name: str) -> FactoredMDP:
