@@ -5,7 +5,9 @@ import pytest
 from tests.joint_models import joint_model
 
 import fsmdp
+from fsmdp.policies.resolve import resolve
 from fsmdp.solver.rollouts import Rollouts, single_changes
+from fsmdp.solver.search.search import search
 
 
 def test_exact_values_are_those_of_the_list():
@@ -79,3 +81,25 @@ def test_joining_lists_the_actions():
     many = fsmdp.domains.sysadmin(40, administrators="each")
     with pytest.raises(fsmdp.SizeError, match="too many to list"):
         fsmdp.join(many)
+
+
+def test_a_policy_of_joint_actions_plays_the_listed_model():
+    """Compiled code would write joint actions beyond the end of a listed model's slots."""
+    model = fsmdp.domains.sysadmin(5, administrators=2, horizon=5)
+    listed = model.listed()
+    fit = fsmdp.Fitted(rounds=1, episodes=50).plan(model, fsmdp.Basis.singles(model))
+    for policy in (fit, fit.policy, fsmdp.solve_exactly(model)):
+        followed = resolve(listed, policy)
+        assert followed.arrays is None or not len(followed.arrays.joint.slots)
+        one, other = (fsmdp.rollout(each, policy, 200, seed=1) for each in (model, listed))
+        errors = np.hypot(one.standard_error, other.standard_error)
+        assert abs(one.mean - other.mean) < 5 * errors
+
+
+def test_a_search_of_listed_actions_refuses_a_guide_that_finds_joint_ones():
+    model = fsmdp.domains.sysadmin(4, administrators=2, horizon=3)
+    basis = fsmdp.Basis.singles(model)
+    guide = fsmdp.Fitted(rounds=1, episodes=50).plan(model, basis)
+    bound = fsmdp.plan(model.listed(), basis, method="stagewise").bound
+    with pytest.raises(fsmdp.PolicyError, match="compiled code can follow"):
+        search(model.listed(), basis, bound.weights, fallback=guide, trials=10)

@@ -23,7 +23,7 @@ from fsmdp.policies.arrays import (
     no_strides,
     policy_arrays,
 )
-from fsmdp.policies.joint import listed_joint
+from fsmdp.policies.joint import listed_joint, nothing_joint
 
 
 @runtime_checkable
@@ -120,7 +120,18 @@ def resolve(model: Described, policy: Policy) -> Followed:
     def act(state: tuple[int, ...], step: int) -> int:
         return _position(positions, chooses(state, step), state, step)
 
-    return Followed(act, policy.compiled() if isinstance(policy, Compiles) else None)
+    arrays = policy.compiled() if isinstance(policy, Compiles) else None
+    return Followed(act, _by_position(arrays, len(model.actions)))
+
+
+def _by_position(arrays: CompiledPolicy | None, n_actions: int) -> CompiledPolicy | None:
+    """Arrays of a policy for joint actions, for a model that lists them; None if there are none.
+
+    Compiled code would write joint actions to slots that such a model does not have.
+    """
+    if arrays is None or not len(arrays.joint.slots):
+        return arrays
+    return arrays._replace(joint=nothing_joint()) if len(arrays.joint.rows) == n_actions else None
 
 
 def _chooses(policy: Any) -> PolicyFunction:

@@ -21,6 +21,7 @@ from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Request, Tell
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.followed import array_policy
+from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin
@@ -420,14 +421,16 @@ class Loop:
         """
         left = self.hand.searching.left()
         clock = self.hand.searching.branch(None if left is None else share * left)
-        guide = self.hand.best_of_view.get(view.name)
+        _, guide = self.hand.best_of_view.get(view.name, (0.0, None))
+        if guide is not None and resolve(view.model, guide).arrays is None:
+            guide = None  # it finds joint actions, and a search looks at listed ones
         try:
             found = search(
                 view.model,
                 bound.basis,
                 bound.weights,
                 clock,
-                fallback=None if guide is None else guide[1],
+                fallback=guide,
                 seed=self.wishes.seed,
                 trials=SEARCH_TRIALS if left is None else None,
             )
