@@ -1,5 +1,7 @@
 from . import domains as domains
 from . import plot as plot
+from .discovery.discover import Discovery as Discovery
+from .discovery.discover import discover as discover
 from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError
 from .errors import FsmdpWarning as FsmdpWarning
@@ -65,6 +67,7 @@ from .simulation.environment import make_env as make_env
 from .simulation.gap import Gap as Gap
 from .simulation.gap import certified_gap as certified_gap
 from .simulation.rollout import Runs as Runs
+from .simulation.rollout import record as record
 from .simulation.rollout import rollout as rollout
 
 __version__: str

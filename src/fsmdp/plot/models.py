@@ -80,7 +80,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
         axes.set_ylim(-0.15, 1.15)
         size = node_size(len(names))
         for edges, style in ((found.always, "solid"), (found.sometimes, (0, (3, 2)))):
-            _draw_arrows(axes, positions, edges, style, size)
+            draw_arrows(axes, positions, edges, style, size)
         _draw_variables(axes, positions, found, size, numbers=small)
         if small:
             sides = name_sides(positions, names)
@@ -95,7 +95,8 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
     return axes
 
 
-def _draw_arrows(axes: Any, at: Floats, edges: Any, style: Any, size: float) -> None:
+def draw_arrows(axes: Any, at: Floats, edges: Any, style: Any, size: float) -> None:
+    """Arrows from parents to children, by position."""
     for parent, child in edges:
         if parent != child:  # almost every variable depends on itself
             axes.annotate(

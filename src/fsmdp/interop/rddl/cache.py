@@ -30,7 +30,7 @@ from fsmdp.model.variables import Variable
 
 log = logging.getLogger("fsmdp")
 
-VERSION = 4
+VERSION = 5
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28

@@ -1,0 +1,1 @@
+"""Which variables depend on which, found in transitions."""

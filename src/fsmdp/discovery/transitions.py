@@ -1,0 +1,193 @@
+"""Transitions: what came before, what was done, what came next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.learning.worlds.observing import reader_of
+from fsmdp.model.actions import Actions, inputs_of
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import ANY, Case
+from fsmdp.model.lookup import Integers
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import Structure, as_actions, index_actions
+from fsmdp.model.variables import Variable, as_variables
+from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
+from fsmdp.policies.resolve import RANDOM
+from fsmdp.simulation.rollout import episode_steps, record
+
+LONGEST_EPISODE = 10**5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """Rows of what happened, in the order in which it did.
+
+    Where actions are made of variables, their values stand after those of the state, and `actions`
+    is 0 everywhere.
+    """
+
+    variables: tuple[Variable, ...]
+    actions: Sequence[str]
+    inputs: Integers  # (n, n_inputs) state variables, then action variables
+    taken: Integers  # (n,) positions of actions
+    outcomes: Integers  # (n, n_variables) the next state
+    at_random: bool = False  # whether actions were drawn without a look at anything else
+
+    def __len__(self) -> int:
+        return len(self.taken)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all inputs."""
+        return tuple(variable.name for variable in inputs_of(self.variables, self.actions))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of all inputs."""
+        return tuple(variable.size for variable in inputs_of(self.variables, self.actions))
+
+    @property
+    def n_actions(self) -> int:
+        """Listed actions; 1 where they are made of variables."""
+        return 1 if isinstance(self.actions, Actions) else len(self.actions)
+
+
+def as_transitions(
+    data: object,
+    variables: Sequence[Variable] | None,
+    actions: Sequence[str] | None,
+    episodes: int,
+    steps: int | None,
+    seed: int,
+) -> Transitions:
+    """Transitions of a model or an environment played at random, or those that are given."""
+    if isinstance(data, Transitions):
+        return data
+    episodes, seed = as_whole(episodes, "episodes", 1), as_whole(seed, "seed", 0)
+    if isinstance(data, FactoredMDP):
+        return _of_model(data, episodes, steps, seed)
+    if variables is None or actions is None:
+        raise ModelError(
+            "variables, actions: expected both, since data and environments do not name them; give "
+            "[Variable(name, size), ...] and the names of the actions."
+        )
+    known, named = as_variables(variables, "variables"), as_actions(actions)
+    index_actions(named)
+    if hasattr(data, "reset") and hasattr(data, "step"):
+        return _of_environment(data, known, named, episodes, steps, seed)
+    return _given(data, known, named)
+
+
+def _of_model(model: FactoredMDP, episodes: int, steps: int | None, seed: int) -> Transitions:
+    played = record(model, RANDOM, episodes, seed, episode_steps(model, steps))
+    n = len(model.variables)
+    before = played.states[:, :-1].reshape(-1, played.states.shape[-1]).astype(np.int64)
+    after = played.states[:, 1:, :n].reshape(-1, n).astype(np.int64)
+    return Transitions(model.variables, model.actions, before, played.actions.ravel(), after, True)
+
+
+def _of_environment(
+    env: Any,
+    variables: tuple[Variable, ...],
+    actions: Sequence[str],
+    episodes: int,
+    steps: int | None,
+    seed: int,
+) -> Transitions:
+    """Play at random, through Gymnasium's spaces, until episodes end or have so many steps."""
+    described = Structure.from_parents(
+        variables,
+        actions,
+        parents={variable.name: [Case(ANY, parents=[])] for variable in variables},
+        rewards=[],
+        basis=Basis.singles(variables),
+        horizon=1,
+    )
+    read = reader_of(env.observation_space, described)
+    rng, most = np.random.default_rng(seed), LONGEST_EPISODE if steps is None else steps
+    first = np.asarray(getattr(env.action_space, "start", 0))
+    chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
+    before, taken, after = [], [], []
+    for episode in range(episodes):
+        state = read(env.reset(seed=seed if episode == 0 else None)[0])
+        for _ in range(most):
+            if chance is not None:
+                chosen: Any = draw_joint_actions(chance, 1, rng)[0]
+                before.append(np.concatenate([state, chosen]))
+                taken.append(0)
+            else:
+                chosen = int(rng.integers(len(actions)))
+                before.append(state)
+                taken.append(chosen)
+            seen, _, terminated, truncated, _ = env.step(chosen + first)
+            state = read(seen)
+            after.append(state)
+            if terminated or truncated:
+                break
+    return Transitions(
+        variables, actions, np.array(before), np.array(taken, dtype=np.int64), np.array(after), True
+    )
+
+
+def _given(data: Any, variables: tuple[Variable, ...], actions: Sequence[str]) -> Transitions:
+    what = "data"
+    if not isinstance(data, tuple | list) or len(data) != 3:
+        raise ModelError(
+            f"{what}: expected a model, a Gymnasium environment, or three arrays (states, actions, "
+            f"next states), found {show(data)}."
+        )
+    inputs = inputs_of(variables, actions)
+    states, after = _whole(data[0], "states"), _whole(data[2], "next states")
+    if isinstance(actions, Actions):
+        chosen = _whole(data[1], "actions")
+        before, taken = np.column_stack([states, chosen]), np.zeros(len(states), dtype=np.int64)
+    else:
+        position = {name: at for at, name in enumerate(actions)}
+        listed = np.asarray(data[1]).ravel().tolist()
+        taken = _whole([position.get(one, one) for one in listed], "actions")
+        before = states
+    if not len(taken):
+        raise ModelError(f"{what}: expected transitions, found none.")
+    for name, array, columns in (
+        ("states", before, inputs),
+        ("next states", after, variables),
+    ):
+        if array.ndim != 2 or array.shape[1] != len(columns) or len(array) != len(taken):
+            raise ModelError(
+                f"{what}, {name}: expected shape ({len(taken)}, {len(columns)}), a row for each of "
+                f"the {plural(len(taken), 'action')}, found {show(array.shape)}."
+            )
+        sizes = np.array([variable.size for variable in columns])
+        wrong = np.argwhere((array < 0) | (array >= sizes))
+        if len(wrong):
+            row, column = (int(i) for i in wrong[0])
+            raise ModelError(
+                f"{what}, {name}: row {row} has {array[row, column]} for "
+                f"{show(columns[column].name)}, expected 0 to {sizes[column] - 1}."
+            )
+    count = 1 if isinstance(actions, Actions) else len(actions)
+    if len(taken) and not (taken.min() >= 0 and taken.max() < count):
+        raise ModelError(
+            f"{what}, actions: expected names, or positions from 0 to {count - 1}, found "
+            f"{show(int(taken.max()))}."
+        )
+    return Transitions(variables, actions, before, taken, after)
+
+
+def _whole(given: object, name: str) -> Integers:
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "iub" and array.size:
+        raise ModelError(
+            f"data, {name}: expected whole numbers, found {show(given)} (type {array.dtype})."
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)

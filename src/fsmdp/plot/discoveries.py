@@ -1,0 +1,66 @@
+"""What was discovered of a structure: edges, draws together, and what stays open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsmdp.discovery.discover import Discovery
+from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
+from fsmdp.experiments.report.print_figures import INK, draw_names, node_size
+from fsmdp.experiments.report.style import COLORS
+from fsmdp.foundation.checks import plural
+from fsmdp.plot.axes import axes_for, checked
+from fsmdp.plot.models import draw_arrows
+
+DRAWN_TOGETHER = (0, (1, 1.5))
+
+
+def discovery(one: Discovery, ax: Any = None) -> Any:
+    """Draw what was found in data and return the axes.
+
+    Arrows are edges beyond doubt; dotted lines join variables whose next values are drawn together;
+    squares move otherwise under some actions. A hollow variable has edges that stay open.
+    """
+    checked(one, Discovery)
+    names = [variable.name for variable in one.variables]
+    at = {name: position for position, name in enumerate(names)}
+    edges = [(at[edge.parent], at[edge.child]) for edge in one.edges if edge.parent in at]
+    pairs = [(at[pair.one], at[pair.other]) for pair in one.together]
+    joined = sorted({(min(e), max(e)) for e in (*edges, *pairs) if e[0] != e[1]})
+    positions, _ = place(len(names), joined)
+    undecided = {open_edge.child for open_edge in one.open}
+    with axes_for(ax, 1, 4.8) as (axes,):
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.set_xlim(-0.15, 1.15)
+        axes.set_ylim(-0.15, 1.15)
+        size = node_size(len(names))
+        draw_arrows(axes, positions, edges, "solid", size)
+        for first, second in pairs:
+            axes.plot(
+                *positions[[first, second]].T,
+                color=COLORS[1][0],
+                linewidth=1.2,
+                linestyle=DRAWN_TOGETHER,
+                zorder=1,
+            )
+        for name, (x, y) in zip(names, positions, strict=True):
+            axes.plot(
+                [x],
+                [y],
+                marker="s" if one.apart[name] else "o",
+                markersize=size,
+                color="#ffffff" if name in undecided else COLORS[0][0],
+                markeredgecolor=INK,
+                markeredgewidth=0.6,
+                zorder=2,
+            )
+        if len(names) <= MOST_RANKED:
+            draw_names(axes, positions, names, name_sides(positions, names), size)
+        axes.set_title(
+            f"{plural(len(one.edges), 'edge')} from {one.n_transitions:,} transitions, "
+            f"{len(one.open)} open",
+            fontsize=9,
+            loc="left",
+        )
+    return axes

@@ -1,0 +1,231 @@
+"""Structure from data, against models whose structure is known."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from scipy.stats import binom
+
+import fsmdp
+from fsmdp.discovery.evidence import counted, log_bet, log_fit
+from fsmdp.simulation.rollout import record
+
+
+def true_parents(model):
+    structure = model.structure(fsmdp.Basis.singles(model))
+    found = {variable.name: set() for variable in model.variables}
+    for scope, parents in zip(structure.basis.scopes, structure.parents, strict=True):
+        for child in scope:
+            found[model.variables[child].name] |= {
+                structure.inputs[parent].name for each in parents for parent in each
+            }
+    return found
+
+
+def errors(model, found):
+    """Edges that are not in the model, and edges of the model that were not found."""
+    truth = true_parents(model)
+    edges = {(edge.parent, edge.child) for edge in found.edges}
+    real = {(parent, child) for child, parents in truth.items() for parent in parents}
+    return edges - real, real - edges
+
+
+def test_the_bet_predicts_from_what_came_before_and_the_fit_is_the_best_law():
+    rng = np.random.default_rng(0)
+    contexts, values = rng.integers(3, size=200), rng.integers(4, size=200)
+    before, bet = np.zeros((3, 4)), 0.0
+    for context, value in zip(contexts, values, strict=True):
+        row = before[context]
+        bet += np.log((row[value] + 0.5) / (row.sum() + 2.0))
+        row[value] += 1
+    counts = counted(contexts, values, 4)
+    assert np.array_equal(counts, before)
+    assert log_bet(counts) == pytest.approx(bet)
+    share = before / before.sum(axis=1, keepdims=True)
+    assert log_fit(counts) == pytest.approx(np.log(share[contexts, values]).sum())
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5])
+def test_evidence_against_a_true_null_is_rare_even_if_contexts_follow_from_the_past(alpha):
+    """The next context looks at the last value, so that rows are far from independent."""
+    rng, exceeded, runs = np.random.default_rng(1), 0, 400
+    for _ in range(runs):
+        law, value = rng.dirichlet([0.3, 0.3]), 0
+        contexts, values = [], []
+        for _ in range(60):
+            contexts.append(value if rng.random() < 0.8 else int(rng.integers(2)))
+            value = int(rng.random() < law[1])
+            values.append(value)
+        given, seen = np.array(contexts), np.array(values)
+        fit = log_fit(counted(np.zeros_like(given), seen, 2))
+        exceeded += log_bet(counted(given, seen, 2)) - fit >= np.log(1 / alpha)
+    assert exceeded <= binom.ppf(0.999, runs, alpha)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        fsmdp.domains.sysadmin(6, horizon=10),
+        fsmdp.domains.sysadmin(6, "star", horizon=10),
+        fsmdp.domains.influence(5, horizon=10),
+        fsmdp.domains.maintenance(3, horizon=10),
+        fsmdp.domains.sysadmin(4, administrators=2, horizon=10),
+    ],
+    ids=["ring", "star", "influence", "maintenance", "joint"],
+)
+def test_all_parents_are_found_and_no_other(model):
+    found = fsmdp.discover(model, episodes=1500, seed=3)
+    assert errors(model, found) == (set(), set())
+    assert all(edge.log_evidence >= edge.needed for edge in found.edges)
+
+
+def test_actions_apart_are_those_that_change_a_variable():
+    found = fsmdp.discover(fsmdp.domains.sysadmin(5, horizon=10), episodes=1000)
+    assert found.apart == {f"machine-{i}": (f"reboot-{i}",) for i in range(5)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_odd_models_have_no_wrong_edge(seed):
+    model = fsmdp.domains.random_model(seed, variables=5, horizon=6)
+    wrong, missing = errors(model, fsmdp.discover(model, episodes=400, seed=seed))
+    assert not wrong
+    assert len(missing) < sum(map(len, true_parents(model).values()))
+
+
+def test_data_of_a_policy_that_looks_at_the_state_mislead_nobody():
+    """Machine 0 decides what is rebooted, which must not look like a parent of the others."""
+    model = fsmdp.domains.sysadmin(5, horizon=10)
+
+    def policy(state, step):
+        return 2 if state[0] else 3  # positions: reboot-1, reboot-2
+
+    for seed in range(5):
+        played = record(model, policy, 300, seed)
+        data = (
+            played.states[:, :-1].reshape(-1, 5),
+            played.actions.ravel(),
+            played.states[:, 1:].reshape(-1, 5),
+        )
+        wrong, _ = errors(model, fsmdp.discover(data, model.variables, model.actions))
+        assert not wrong
+
+
+def test_draws_together_are_told_from_independent_ones():
+    shocked = fsmdp.discover(fsmdp.domains.maintenance(3, horizon=10), episodes=500)
+    assert {(pair.one, pair.other) for pair in shocked.together} == {
+        (f"failed-{i}", f"failed-{j}") for i in range(3) for j in range(i + 1, 3)
+    }
+    assert not fsmdp.discover(fsmdp.domains.sysadmin(6), episodes=1000).together
+
+
+def exclusive_or():
+    """The next value of `both` is the exclusive or of two fair coins; none of them tells alone."""
+    coin = fsmdp.Case(fsmdp.ANY, table=[0.5, 0.5])
+    table = np.zeros((2, 2, 2))
+    for one in (0, 1):
+        for other in (0, 1):
+            table[one, other, one ^ other] = 1.0
+    return fsmdp.FactoredMDP(
+        variables=[fsmdp.Variable(name, 2) for name in ("one", "other", "both")],
+        actions=["wait"],
+        conditionals=[
+            fsmdp.Conditional("one", [coin]),
+            fsmdp.Conditional("other", [coin]),
+            fsmdp.Conditional("both", [fsmdp.Case(fsmdp.ANY, ["one", "other"], table)]),
+        ],
+        rewards=[],
+        horizon=5,
+        initial={"one": [0.5, 0.5], "other": [0.5, 0.5]},
+    )
+
+
+def test_parents_that_matter_only_together_need_a_look_ahead():
+    model = exclusive_or()
+    assert not fsmdp.discover(model, episodes=300).edges
+    found = fsmdp.discover(model, episodes=300, lookahead=2)
+    assert errors(model, found) == (set(), set())
+
+
+def test_few_data_leave_all_open():
+    model = fsmdp.domains.sysadmin(4, horizon=2)
+    found = fsmdp.discover(model, episodes=5)
+    assert not found.edges
+    assert len(found.open) == 16
+
+
+def test_more_parents_than_asked_for_are_said():
+    model = fsmdp.domains.influence(5, horizon=10)
+    found = fsmdp.discover(model, episodes=1000, max_parents=1)
+    assert all(len(parents) <= 1 for parents in found.parents.values())
+    assert any("max_parents" in one.reason for one in found.open)
+
+
+def test_environments_give_the_same_edges_and_a_learner_can_use_them():
+    model = fsmdp.domains.sysadmin(3, horizon=8)
+    env = fsmdp.make_env(model)
+    found = fsmdp.discover(env, model.variables, model.actions, episodes=600, seed=2)
+    assert errors(model, found) == (set(), set())
+    structure = found.structure(fsmdp.Basis.singles(model), model.rewards, model.horizon)
+    learner = fsmdp.PSRLFactored(structure, known_rewards=model.rewards)
+    history = fsmdp.learn(model, learner, episodes=30, seed=0)
+    assert len(history.returns) == 30
+
+
+def test_joint_actions_of_an_environment_are_drawn():
+    model = fsmdp.domains.sysadmin(3, administrators=1, horizon=8)
+    env = fsmdp.make_env(model)
+    assert isinstance(env.action_space, spaces.MultiDiscrete)
+    found = fsmdp.discover(env, model.variables, model.actions, episodes=600)
+    assert errors(model, found)[0] == set()
+    assert ("reboot-1", "machine-1") in {(edge.parent, edge.child) for edge in found.edges}
+
+
+def test_pictures_and_words():
+    pytest.importorskip("matplotlib")
+    found = fsmdp.discover(fsmdp.domains.maintenance(2, horizon=5), episodes=200)
+    axes = found.plot()
+    assert "transitions" in axes.get_title(loc="left")
+    assert "2 edges among 2 variables, 1 pair drawn together" in repr(found)
+    assert "1,000" in found._repr_html_()
+
+
+STATES = np.zeros((4, 2), dtype=int)
+VARIABLES = [fsmdp.Variable("a", 2), fsmdp.Variable("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (3, "expected a model"),
+        ((STATES, [0] * 4), "expected a model"),
+        ((STATES, [0] * 4, STATES[:3]), "next states: expected shape"),
+        ((STATES + 2, [0] * 4, STATES), "row 0 has 2 for 'a'"),
+        ((STATES, [9] * 4, STATES), "positions from 0 to 1"),
+        ((STATES, ["fly"] * 4, STATES), "whole numbers"),
+        ((STATES * 0.5, [0] * 4, STATES), "whole numbers"),
+        ((STATES[:0], [], STATES[:0]), "found none"),
+    ],
+)
+def test_bad_data_are_refused(data, message):
+    with pytest.raises(fsmdp.ModelError, match=message):
+        fsmdp.discover(data, VARIABLES, ["x", "y"])
+
+
+def test_data_without_names_are_refused():
+    with pytest.raises(fsmdp.ModelError, match="expected both"):
+        fsmdp.discover((STATES, [0] * 4, STATES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [fsmdp.domains.sysadmin(20), fsmdp.domains.sysadmin(20, "star"), fsmdp.domains.influence(8)],
+    ids=["ring", "star", "influence"],
+)
+def test_wrong_edges_are_as_rare_as_promised(model):
+    """At most 5 of 100 runs may have one; all edges must be there in nearly all of them."""
+    wrong, incomplete, runs = 0, 0, 100
+    for seed in range(runs):
+        extra, missing = errors(model, fsmdp.discover(model, seed=seed))
+        wrong, incomplete = wrong + bool(extra), incomplete + bool(missing)
+    assert wrong <= 5
+    assert incomplete <= 5
