@@ -115,22 +115,14 @@ class Discovery:
         return discovery(self, ax)
 
     def _repr_html_(self) -> str:
-        return facts_table(
-            "Discovery",
-            (
-                ("transitions", f"{self.n_transitions:,}"),
-                ("edges", f"{len(self.edges)}, all right with probability {1 - self.delta:g}"),
-                ("drawn together", f"{plural(len(self.together), 'pair')}"),
-                ("open", f"{plural(len(self.open), 'edge')}"),
-            ),
-        )
+        edges = [(f"{e.parent} → {e.child}", f"{e.log_evidence:.0f}") for e in self.edges]
+        return facts_table(repr(self), (("edge", "log evidence"), *edges))
 
     def __repr__(self) -> str:
-        return (
-            f"Discovery({plural(len(self.edges), 'edge')} among "
-            f"{plural(len(self.variables), 'variable')}, {plural(len(self.together), 'pair')} "
-            f"drawn together, {len(self.open)} open; {self.n_transitions:,} transitions)"
-        )
+        edges, variables = plural(len(self.edges), "edge"), plural(len(self.variables), "variable")
+        pairs = plural(len(self.together), "pair")
+        data = f"{len(self.open)} open; {self.n_transitions:,} transitions"
+        return f"Discovery({edges} among {variables}, {pairs} drawn together, {data})"
 
 
 def discover(

@@ -47,6 +47,17 @@ def axes_for(given: Any, panels: int, height: float = 2.6) -> Iterator[list[Axes
         yield found
 
 
+@contextmanager
+def square_for(given: Any) -> Iterator[Axes]:
+    """One axes for a network: no axis, and room for names around the unit square."""
+    with axes_for(given, 1, 4.8) as (axes,):
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.set_xlim(-0.15, 1.15)
+        axes.set_ylim(-0.15, 1.15)
+        yield axes
+
+
 SALT = "svg.hashsalt"
 """Concerns files, which are the caller's to write."""
 

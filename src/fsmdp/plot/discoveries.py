@@ -9,7 +9,7 @@ from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
 from fsmdp.experiments.report.print_figures import INK, draw_names, node_size
 from fsmdp.experiments.report.style import COLORS
 from fsmdp.foundation.checks import plural
-from fsmdp.plot.axes import axes_for, checked
+from fsmdp.plot.axes import checked, square_for
 from fsmdp.plot.models import draw_arrows
 
 DRAWN_TOGETHER = (0, (1, 1.5))
@@ -29,11 +29,7 @@ def discovery(one: Discovery, ax: Any = None) -> Any:
     joined = sorted({(min(e), max(e)) for e in (*edges, *pairs) if e[0] != e[1]})
     positions, _ = place(len(names), joined)
     undecided = {open_edge.child for open_edge in one.open}
-    with axes_for(ax, 1, 4.8) as (axes,):
-        axes.set_axis_off()
-        axes.set_aspect("equal")
-        axes.set_xlim(-0.15, 1.15)
-        axes.set_ylim(-0.15, 1.15)
+    with square_for(ax) as axes:
         size = node_size(len(names))
         draw_arrows(axes, positions, edges, "solid", size)
         for first, second in pairs:

@@ -15,7 +15,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.plot.axes import axes_for, checked
+from fsmdp.plot.axes import checked, square_for
 
 Edge = tuple[int, int]
 
@@ -73,11 +73,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
     joined = sorted({(min(e), max(e)) for e in (*found.always, *found.sometimes) if e[0] != e[1]})
     positions, _ = place(len(names), joined)
     small = len(names) <= MOST_RANKED
-    with axes_for(ax, 1, 4.8) as (axes,):
-        axes.set_axis_off()
-        axes.set_aspect("equal")
-        axes.set_xlim(-0.15, 1.15)
-        axes.set_ylim(-0.15, 1.15)
+    with square_for(ax) as axes:
         size = node_size(len(names))
         for edges, style in ((found.always, "solid"), (found.sometimes, (0, (3, 2)))):
             draw_arrows(axes, positions, edges, style, size)
