@@ -163,3 +163,19 @@ def test_without_the_packages_the_error_names_the_extra(monkeypatch, tmp_path):
     with pytest.raises(fsmdp.ModelError, match=r'pip install "fsmdp\[rddl\]"'):
         fsmdp.rddl.load("SysAdmin_MDP_ippc2011", 1)
     repository.cache_clear()
+
+
+@pytest.mark.parametrize("where", ["pvariables", "cpfs", "reward"])
+def test_names_of_any_length_are_quoted_in_short(where, tmp_path):
+    name = "x" * 20_000
+    texts = {
+        "pvariables": {
+            "pvariables": f"{name} : {{ state-fluent, real, default = 0.0 }};",
+            "cpfs": KEEP,
+        },
+        "cpfs": {"pvariables": "", "cpfs": KEEP + f"{name}' = {name};"},
+        "reward": {"pvariables": "", "cpfs": KEEP, "reward": name},
+    }[where]
+    with pytest.raises(fsmdp.FsmdpError) as raised:
+        load_problem(tmp_path, **texts)
+    assert len(str(raised.value)) < 1000
