@@ -40,6 +40,8 @@ from .model.cases import Cases as Cases
 from .model.conditionals import Conditional as Conditional
 from .model.files import load as load
 from .model.files import save as save
+from .model.invariants import LocalInvariant as LocalInvariant
+from .model.invariants import SumInvariant as SumInvariant
 from .model.joined import Joined as Joined
 from .model.joining import join as join
 from .model.listing import factored as factored
@@ -73,5 +75,6 @@ from .simulation.rollout import rollout as rollout
 __version__: str
 from .solver.auto import Auto as Auto
 from .solver.fitted import Fitted as Fitted
+from .solver.invariants import find_invariants as find_invariants
 from .solver.plan import plan as plan
 from .solver.rollouts import Rollouts as Rollouts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -95,6 +96,23 @@ class Network:
     def all_scopes(self) -> tuple[Scope, ...]:
         """The scopes of all groups of all factors."""
         return tuple(scope for factor in self.factors for scope in factor)
+
+    def with_constraints(
+        self, constraints: Sequence[Constraint], counters: Sequence[int] = ()
+    ) -> Network:
+        """The same sum with further constraints, and with further variables of these sizes."""
+        if not constraints:
+            return self
+        names = self.names
+        if names:
+            names = (*names, *(f"count {number}" for number in range(len(counters))))
+        return Network(
+            (*self.sizes, *counters),
+            self.n_actions,
+            self.factors[: len(self.factors) - len(self.constraints)],
+            names,
+            (*self.constraints, *constraints),
+        )
 
     def table_size(self, scope: Scope) -> int:
         """Number of assignments of a scope, exactly."""

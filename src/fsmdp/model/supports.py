@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,9 @@ class Cube:
     values: tuple[int, ...]
 
 
+Factor = tuple[tuple[int, ...], Booleans]
+"""Axes, and which of their assignments are possible."""
+
 Cubes = tuple[Cube, ...]
 EVERYWHERE: Cubes = (Cube((), ()),)
 
@@ -43,34 +46,57 @@ def where_off_zero(
     truth values, in which nothing underflows. Above a limit the answer is EVERYWHERE, a superset.
     Cost: elimination of what is drawn, each table of at most MOST_SUPPORT_ENTRIES.
     """
-    shift = len(sizes)
     every_size = (*sizes, *dynamics.drawn_sizes)
+    factors = step_factors(ancestry, dynamics, len(sizes))
+    for position in scope:
+        factors.append(((len(sizes) + position,), np.arange(sizes[position]) > 0))
+    found = project(factors, every_size, lambda axis: axis < len(sizes))
+    if found is None:
+        return EVERYWHERE
+    return as_cubes(*found)
+
+
+def step_factors(ancestry: Ancestry, dynamics: Dynamics, n_inputs: int) -> list[Factor]:
+    """What can be drawn in a step, as truth values; axes are inputs, then what is drawn."""
     factors = []
     for index, kernel in zip(ancestry.mechanisms, ancestry.kernels, strict=True):
-        drawn = (shift + d for d in (*kernel.drawn, *dynamics.mechanisms[index].children))
+        drawn = (n_inputs + d for d in (*kernel.drawn, *dynamics.mechanisms[index].children))
         factors.append(((*kernel.parents, *drawn), kernel.table > 0))
-    for position in scope:
-        factors.append(((shift + position,), np.arange(sizes[position]) > 0))
-    unwanted = {axis for axes, _ in factors for axis in axes if axis >= shift}
+    return factors
+
+
+def project(
+    factors: Sequence[Factor], sizes: Sequence[int], keep: Callable[[int], bool]
+) -> tuple[Scope, Booleans] | None:
+    """Assignments of the axes that are kept which some values of all others go with.
+
+    None if a table would have more than MOST_SUPPORT_ENTRIES.
+    Cost: elimination, the axis whose table is smallest first.
+    """
+    factors = list(factors)
+    unwanted = {axis for axes, _ in factors for axis in axes if not keep(axis)}
+    unions: dict[int, set[int]] = {axis: set() for axis in unwanted}
+    for axes, _ in factors:
+        for axis in unwanted.intersection(axes):
+            unions[axis].update(axes)
+    cost = {a: table_size(sizes[other] for other in unions[a]) for a in unwanted}
     while unwanted:
-        unions = {
-            axis: {other for axes, _ in factors if axis in axes for other in axes}
-            for axis in unwanted
-        }
-        cost = {a: table_size(every_size[other] for other in unions[a]) for a in unwanted}
         axis = min(unwanted, key=lambda one: (cost[one], one))
         if cost[axis] > MOST_SUPPORT_ENTRIES or len(unions[axis]) > MOST_AXES:
-            return EVERYWHERE
+            return None
         unwanted.remove(axis)
         rest = tuple(sorted(unions[axis] - {axis}))
         together = _all_of([f for f in factors if axis in f[0]], (*rest, axis))
         factors = [f for f in factors if axis not in f[0]] + [
             (rest, np.asarray(together.any(axis=-1)))
         ]
-    parents = tuple(sorted({axis for axes, _ in factors for axis in axes}))
-    if table_size(sizes[p] for p in parents) > MOST_SUPPORT_ENTRIES or len(parents) > MOST_AXES:
-        return EVERYWHERE
-    return as_cubes(parents, _all_of(factors, parents))
+        for other in unwanted.intersection(rest):
+            unions[other] = {a for axes, _ in factors if other in axes for a in axes}
+            cost[other] = table_size(sizes[a] for a in unions[other])
+    kept = tuple(sorted({axis for axes, _ in factors for axis in axes}))
+    if table_size(sizes[p] for p in kept) > MOST_SUPPORT_ENTRIES or len(kept) > MOST_AXES:
+        return None
+    return kept, _all_of(factors, kept)
 
 
 def as_cubes(scope: Scope, possible: Booleans) -> Cubes:
@@ -115,7 +141,7 @@ def _axis_to_split(possible: Booleans) -> int:
     return best
 
 
-def _all_of(factors: Sequence[tuple[tuple[int, ...], Booleans]], axes: Sequence[int]) -> Booleans:
+def _all_of(factors: Sequence[Factor], axes: Sequence[int]) -> Booleans:
     """The conjunction of tables, over the axes given."""
     place = {axis: at for at, axis in enumerate(axes)}
     whole: Booleans = np.ones((1,) * len(axes), dtype=bool)

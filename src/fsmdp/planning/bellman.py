@@ -19,12 +19,14 @@ from fsmdp.foundation.checks import as_items
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.invariants import Invariant
 from fsmdp.model.lookup import flatten_cases, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
+from fsmdp.planning.restricting import Restriction, restrict
 from fsmdp.policies.joint_network import joint_network
 
 
@@ -33,7 +35,8 @@ class BellmanNetwork:
     """Structure only: which numbers of the network's `entries` are values, rewards, backups.
 
     Where actions are made of variables, these stand after the state variables and are maximised
-    like them: assignments of the network are then a state, a joint action, and counters.
+    like them: assignments of the network are then a state, a joint action, and counters. With
+    invariants, maxima are over states that satisfy those among the `restrictions`.
     """
 
     variables: tuple[Variable, ...]
@@ -49,6 +52,8 @@ class BellmanNetwork:
     backup_columns: NDArray[np.int64] = field(repr=False)  # j of each backup entry
     function_sizes: Floats = field(repr=False)  # largest |h_j|
     n_rewards: int
+    invariants: tuple[Invariant, ...] = ()
+    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
 
     @property
     def rewards_at(self) -> slice:
@@ -123,11 +128,13 @@ def bellman_network(
     elimination: str = "auto",
     mini_bucket: int | None = None,
     budget: int | None = None,
+    invariants: Sequence[Invariant] = (),
 ) -> BellmanNetwork:
     """Lay the terms out and choose how to eliminate them; a WidthError if nothing fits.
 
     With a `mini_bucket`, the entries of a table at most, or a `budget`, those of all tables of a
-    step, buckets are split: everything fits, and maxima are bounded from above.
+    step, buckets are split: everything fits, and maxima are bounded from above. `invariants`, which
+    are taken to be proved, restrict the states where that costs little.
     """
     values = [Cases((scope,)) for scope in basis.scopes]
     factors = (*values, *reward_scopes, *parent_scopes)
@@ -139,6 +146,8 @@ def bellman_network(
     else:
         sizes, names = zip(*((v.size, v.name) for v in variables), strict=True)
         network = Network(sizes, len(actions), factors, names)
+    restricted = restrict(network, order, invariants)
+    network, order = restricted.network, restricted.order
 
     def columns(cases: Sequence[Cases[Scope]]) -> NDArray[np.int64]:
         counts = [sum(network.table_size(scope) for scope in one) for one in cases]
@@ -162,6 +171,8 @@ def bellman_network(
         columns(parent_scopes),
         np.array([float(np.abs(table.values).max()) for table in basis]),
         len(columns(reward_scopes)),
+        tuple(invariants),
+        restricted.restrictions,
     )
 
 

@@ -6,18 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fsmdp.elimination.hints import Hint
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
+from fsmdp.model.invariants import Invariant
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.planning.certificate import Certificate
+from fsmdp.planning.restricting import Restriction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bound:
     """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination.
 
+    With `invariants`, at every state in which they hold, which are all that can be reached;
+    `restrictions` say which of them were used, and how, to a checker.
     `at_start` bounds what can be earned from the initial distribution where more is known of it
     than the weights say, by a search or by exact values (`proof`). `hint` tells a checker how it
     was eliminated, where that is not exact and another way may prove less.
@@ -31,6 +37,8 @@ class Bound:
     at_start: float = math.inf
     proof: str = "elimination"
     hint: Hint | None = field(default=None, repr=False)
+    invariants: tuple[Invariant, ...] = field(default=(), repr=False)
+    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
 
     @property
     def upper_bound(self) -> float:
@@ -38,8 +46,14 @@ class Bound:
         return min(self.certificate.upper_bound, self.at_start)
 
     def value(self, state: State, step: int = 1) -> float:
-        """No policy earns more than this from a state at a step on."""
-        return value_of(self.basis, self.weights, check_state(state, self.variables), step)
+        """No policy earns more than this from a state at a step on.
+
+        Infinite for a state in which an invariant does not hold: nothing is known of it.
+        """
+        values = check_state(state, self.variables)
+        found = value_of(self.basis, self.weights, values, step)
+        at = np.array([values], dtype=np.int64)
+        return found if all(one.holds(at)[0] for one in self.invariants) else math.inf
 
 
 def value_of(basis: Basis, weights: Floats, state: Sequence[int], step: int) -> float:

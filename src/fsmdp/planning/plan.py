@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -208,9 +209,12 @@ class Plan:
         return self.effort.seconds
 
     def value(self, state: State, step: int = 1) -> float:
-        """An upper bound on the optimal value of a state at a step."""
+        """An upper bound on the optimal value of a state at a step.
+
+        Infinite where an invariant that the bound uses does not hold.
+        """
         bound = self.bound.value(state, step)
-        if not self.weights_certified:
+        if not self.weights_certified or math.isinf(bound):
             return bound
         values = check_state(state, self.variables)
         return min(bound, value_of(self.basis, self.weights, values, step))

@@ -12,6 +12,7 @@ from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.foundation.checks import show
 from fsmdp.model.basis import Basis
+from fsmdp.model.invariants import Invariant, check_invariants
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
@@ -75,6 +76,7 @@ class Planner:
         elimination_order: Sequence[str | int] | None = None,
         elimination: str = "auto",
         mini_bucket: int | None = None,
+        invariants: Sequence[Invariant] | None = None,
         tell: Tell | None = None,
     ) -> Plan:
         """A policy for the model and a certified upper bound on what any policy can earn.
@@ -83,6 +85,8 @@ class Planner:
         be tight at, "initial", "uniform", or a distribution for each variable. `limit`,
         `elimination_order`, `elimination` and `mini_bucket` are options of elimination: with the
         last, the entries of a table at most, no network is too wide, and bounds are less tight.
+        `invariants` of the model restrict the states of the bound; they are proved again, and the
+        solver finds its own unless some, or none, are given.
         `tell` is called with each line of the log, if the planner keeps one.
         """
         check_model(model, "plan")
@@ -92,12 +96,14 @@ class Planner:
             )
         if tell is not None and not callable(tell):
             raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
-        options = {
+        options: dict[str, Any] = {
             "limit": limit,
             "elimination_order": elimination_order,
             "elimination": elimination,
             "mini_bucket": mini_bucket,
         }
+        if invariants is not None:
+            options["invariants"] = check_invariants(invariants, model)
         request = Request(model, basis, weights, options)
         self.prepare(request)
         clock = Clock(self.time_limit)

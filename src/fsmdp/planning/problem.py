@@ -14,6 +14,7 @@ from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_whole
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.invariants import Invariant
 from fsmdp.model.lookup import flatten_cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
@@ -117,6 +118,7 @@ def check_options_of_problem(
     elimination_order: Sequence[str | int] | None,
     elimination: str,
     mini_bucket: int | None,
+    invariants: Sequence[Invariant] = (),
 ) -> None:
     """Refuse what no problem of the model can be made with, before anything is eliminated.
 
@@ -129,6 +131,16 @@ def check_options_of_problem(
     check_mini_bucket(mini_bucket)
     if elimination_order is not None:
         check_complete(read_order(elimination_order, model.inputs), len(model.inputs))
+    check_weights(weights, invariants)
+
+
+def check_weights(weights: Weights, invariants: Sequence[Invariant]) -> None:
+    """Refuse a bound that is to be tight where invariants need not hold: it has no minimum."""
+    if invariants and not (isinstance(weights, str) and weights == "initial"):
+        raise ModelError(
+            "invariants hold from the start on, and a bound that uses them is one of the start's; "
+            "use weights='initial', or leave them out."
+        )
 
 
 def check_mini_bucket(size: int | None) -> None:
@@ -147,18 +159,22 @@ def problem_of_model(
     elimination: str = "auto",
     mini_bucket: int | None = None,
     budget: int | None = None,
+    invariants: Sequence[Invariant] = (),
     trivial: Trivial | None = None,
     clock: Clock = NO_LIMIT,
 ) -> Problem:
     """The problem of a known model. A WidthError if its network is too wide to eliminate.
 
     With a `mini_bucket` (entries of a table) or a `budget` (of all tables of a step) none is.
+    `invariants` must have been proved. Where they restrict the states, the start stands in for all
+    states alike: at others the inequality may not be asked for, and stages would have no minimum.
 
     Raises `Stopped` when the clock says so.
     """
     began = time.perf_counter()
     as_whole(limit, "limit", 1, LARGEST_LIMIT)
     check_mini_bucket(mini_bucket)
+    check_weights(weights, invariants)
     network, intervals = clock.run(
         lambda: network_of_model(
             model,
@@ -169,6 +185,7 @@ def problem_of_model(
             elimination=elimination,
             mini_bucket=mini_bucket,
             budget=budget,
+            invariants=invariants,
         )
     )
     bound = network.basis
@@ -177,7 +194,7 @@ def problem_of_model(
         intervals,
         state_means(weights, bound, model),
         state_means("initial", bound, model),
-        state_means("uniform", bound, model),
+        state_means("initial" if network.restrictions else "uniform", bound, model),
         trivial,
         seconds=time.perf_counter() - began,
     )

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fsmdp.errors import FsmdpError
 from fsmdp.model.basis import Basis
+from fsmdp.model.invariants import Invariant
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import STAGES_SHARE, plan_of, stage_weights
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
+from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.tightening import Tightening
 from fsmdp.solver.view import View
 
 SHARE = 0.3
 """Of the time that is left, for each program before bases grow."""
+
+INVARIANTS_SHARE = 0.2
+"""Of the time for a program, to prove invariants of its model."""
 
 BUDGET = 2**20
 """Table entries of one step, up to which elimination is exact; beyond, mini-buckets keep to it."""
@@ -42,6 +49,7 @@ class Terms:
     weights: Weights
     options: Mapping[str, Any]
     trivial: Trivial | None
+    seed: int
     below: Callable[[], float]  # what the best policy earns
     offer: Callable[[Program, Plan, bool], None]  # and whether its policy is worth a look
     skip: Callable[[Program, str], None]
@@ -62,6 +70,7 @@ class Bounding(threading.Thread):
         self._programs, self._terms = programs, terms
         self._next = 0
         self._growing: list[tuple[Program, Tightening]] = []
+        self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
 
     def run(self) -> None:
         """Until nothing is left to try or the clock stops."""
@@ -85,25 +94,13 @@ class Bounding(threading.Thread):
         """Solve one program. `Stopped` if there is no time for another."""
         program, self._next = self._programs[self._next], self._next + 1
         clock = self.clock.share(SHARE)
-
-        def problem_of(basis: Basis, clock: Clock) -> Problem:
-            terms = self._terms
-            exact = terms.options["mini_bucket"] is None
-            return problem_of_model(
-                program.view.model,
-                basis,
-                terms.weights,
-                budget=BUDGET if exact else None,
-                trivial=None if program.view.joined else terms.trivial,
-                clock=clock,
-                **terms.options,
-            )
-
-        below = self._terms.below
-        tightening = Tightening(
-            program.view.model, program.basis(), problem_of, below, grows=program.grows
-        )
         try:
+            invariants = self._invariants_of(program.view, clock)
+            problem_of = partial(self._problem_of, program, invariants)
+            below = self._terms.below
+            tightening = Tightening(
+                program.view.model, program.basis(), problem_of, below, grows=program.grows
+            )
             tightening.begin(clock)
             self._hand_out(program, tightening, clock, stages=True)
             self._growing.append((program, tightening))
@@ -113,6 +110,38 @@ class Bounding(threading.Thread):
             self._terms.skip(program, str(error))
         finally:
             self.first.set()
+
+    def _problem_of(
+        self, program: Program, invariants: tuple[Invariant, ...], basis: Basis, clock: Clock
+    ) -> Problem:
+        terms = self._terms
+        exact = terms.options["mini_bucket"] is None
+        return problem_of_model(
+            program.view.model,
+            basis,
+            terms.weights,
+            budget=BUDGET if exact else None,
+            trivial=None if program.view.joined else terms.trivial,
+            clock=clock,
+            **{**terms.options, "invariants": invariants},
+        )
+
+    def _invariants_of(self, view: View, clock: Clock) -> tuple[Invariant, ...]:
+        """Those that were given, or those that are found in a share of the time; found once."""
+        given = self._terms.options.get("invariants")
+        if given is not None:
+            return () if view.joined else tuple(given)
+        if not isinstance(self._terms.weights, str) or self._terms.weights != "initial":
+            return ()
+        if view.name not in self._invariants:
+            part = clock.share(INVARIANTS_SHARE)
+            try:
+                found = find_invariants(view.model, self._terms.seed, part.check)
+            except Stopped:
+                clock.check()
+                found = ()
+            self._invariants[view.name] = found
+        return self._invariants[view.name]
 
     def tighten(self) -> bool:
         """Let the basis of the tightest bound grow, or its blocks of steps; False if none can."""
@@ -138,8 +167,12 @@ class Bounding(threading.Thread):
         assert found is not None
         policy = None
         if stages:
-            left = clock.part(seconds_of_excesses(problem.network))
-            policy = stage_weights(problem, left.share(STAGES_SHARE))
+            left = clock.part(seconds_of_excesses(problem.network)).share(STAGES_SHARE)
+            with suppress(Stopped):
+                every = problem
+                if problem.network.restrictions:  # a policy's values are to be good everywhere
+                    every = self._problem_of(program, (), tightening.basis, left)
+                policy = stage_weights(every, left)
         # What was found in time is certified in what is left of all the time.
         plan = plan_of(problem, tightening.blocks, found, self.clock, policy)
         self._terms.offer(program, plan, stages)

@@ -230,6 +230,7 @@ class Loop:
             self.weights,
             self.options,
             self.hand.alone.trivial,
+            self.wishes.seed,
             self._earned,
             self._offer,
             self._skip,

@@ -37,7 +37,7 @@ for _name, _planner_type in (
 ):
     METHODS.register(_name, _planner_type)
 
-OF_ELIMINATION = ("limit", "elimination_order", "elimination", "mini_bucket")
+OF_ELIMINATION = ("limit", "elimination_order", "elimination", "mini_bucket", "invariants")
 
 
 def plan(
@@ -60,7 +60,7 @@ def plan(
     `weights`: which states the bound should be tight at, "initial", "uniform", or a distribution
     for each variable. Further options are those of the method, if it is given by name (`gap`,
     `time_limit`, `rounds`, `seed`, `tolerance`, `w_norm`, `solver`, `epsilon`, ...), and of
-    elimination (`limit`, `elimination_order`, `elimination`, `mini_bucket`).
+    elimination (`limit`, `elimination_order`, `elimination`, `mini_bucket`, `invariants`).
     """
     of_elimination: dict[str, Any] = {
         name: options.pop(name) for name in OF_ELIMINATION if name in options
