@@ -118,7 +118,7 @@ def check_invariants(invariants: object, model: FactoredMDP) -> tuple[Invariant,
         )
     given = tuple(invariants)
     for one in given:
-        _check_form(one, model.sizes)
+        check_form(one, model.sizes)
     tables: dict[Scope, Booleans] = {}
     for one in given:
         if isinstance(one, LocalInvariant):
@@ -140,7 +140,8 @@ def check_invariants(invariants: object, model: FactoredMDP) -> tuple[Invariant,
     return given
 
 
-def _check_form(one: object, sizes: Sequence[int]) -> None:
+def check_form(one: object, sizes: Sequence[int]) -> None:
+    """Refuse what says nothing of variables of these sizes."""
     if not isinstance(one, LocalInvariant | SumInvariant):
         raise ModelError(f"invariants: expected invariants, found {type(one).__name__}.")
     scope = one.scope

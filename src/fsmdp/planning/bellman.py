@@ -26,7 +26,7 @@ from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
-from fsmdp.planning.restricting import Restriction, restrict
+from fsmdp.planning.restricting import OF_ACTIONS, Restriction, restrict
 from fsmdp.policies.joint_network import joint_network
 
 
@@ -56,6 +56,11 @@ class BellmanNetwork:
     restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
 
     @property
+    def restricts_states(self) -> bool:
+        """Whether some states are left out, because invariants say that they cannot be reached."""
+        return any(one.invariant != OF_ACTIONS for one in self.restrictions)
+
+    @property
     def rewards_at(self) -> slice:
         """Where the reward entries stand."""
         return slice(len(self.values), len(self.values) + self.n_rewards)
@@ -75,9 +80,14 @@ class BellmanNetwork:
         return tuple(assignment[: len(self.variables)].tolist())
 
     def action_of(self, assignment: NDArray[np.int64], action: int) -> str:
-        """The action of an assignment that maximises one of the network's sums."""
+        """The action of an assignment that maximises one of the network's sums.
+
+        Mini-buckets may leave values that no joint action has; the quietest one stands in for them.
+        """
         if isinstance(self.actions, Actions):
-            return self.actions.name(assignment[len(self.variables) : len(self.inputs)])
+            values = assignment[len(self.variables) : len(self.inputs)]
+            allowed = self.actions.allows(values)
+            return self.actions.name(values) if allowed else self.actions.quietest()
         return self.actions[action]
 
     @property
@@ -141,8 +151,11 @@ def bellman_network(
     order: Sequence[int] | None = None
     if elimination_order is not None:
         order = read_order(elimination_order, inputs_of(variables, actions))
+    limits: tuple[Restriction, ...] = ()
     if isinstance(actions, Actions):
-        network, order = joint_network(variables, actions, factors, order)
+        network, order, additions = joint_network(variables, actions, factors, order)
+        if additions:
+            limits = (Restriction(OF_ACTIONS, additions),)
     else:
         sizes, names = zip(*((v.size, v.name) for v in variables), strict=True)
         network = Network(sizes, len(actions), factors, names)
@@ -172,7 +185,7 @@ def bellman_network(
         np.array([float(np.abs(table.values).max()) for table in basis]),
         len(columns(reward_scopes)),
         tuple(invariants),
-        restricted.restrictions,
+        (*limits, *restricted.restrictions),
     )
 
 

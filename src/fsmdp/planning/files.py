@@ -20,6 +20,7 @@ from fsmdp.foundation.documents import Document, explain
 from fsmdp.model.actions import inputs_of, n_listed
 from fsmdp.model.basis import Basis
 from fsmdp.model.files import ActionsFile, actions_to_json
+from fsmdp.model.invariants import Invariant, LocalInvariant, SumInvariant, check_form
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
@@ -29,6 +30,7 @@ from fsmdp.planning.certificate import Certificate, Witness
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.intervals import VIEWS
 from fsmdp.planning.plan import Effort, Ending, Plan, PlannedPolicy
+from fsmdp.planning.restricting import OF_ACTIONS, Restriction
 from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import CompiledPolicy, check_policy
 from fsmdp.policies.followed import ArrayPolicy
@@ -52,6 +54,22 @@ class Steps(Document):
         Annotated[tuple[list[Annotated[tuple[int, ...], Strict(False)]], Positions], Strict(False)]
     ]
     finals: list[Count]
+
+
+class LocalFile(Document):
+    """What a few variables may be together: 0 or 1 for each assignment, the last axis fastest."""
+
+    scope: Annotated[Positions, Field(min_length=1)]
+    allowed: list[Annotated[int, Field(ge=0, le=1)]]
+
+
+class SumFile(Document):
+    """Limits on the sum of what the values of variables count for."""
+
+    scope: Annotated[Positions, Field(min_length=1)]
+    counts: list[Annotated[Positions, Field(min_length=1)]]
+    least: Count
+    most: Count
 
 
 class About(Document):
@@ -91,6 +109,8 @@ class About(Document):
     choices: list[str]
     view: Literal[VIEWS]  # type: ignore[valid-type]
     elimination: Steps | None = None  # where it was not exact: what a checker may try
+    invariants: list[LocalFile | SumFile] = Field([])
+    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]] = Field([])
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -127,6 +147,8 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "choices": list(plan.effort.choices),
         "view": plan.view,
         "elimination": None if plan.bound.hint is None else asdict(plan.bound.hint),
+        "invariants": [_invariant_to_json(one) for one in plan.bound.invariants],
+        "restrictions": [[one.invariant, one.additions] for one in plan.bound.restrictions],
     }
     arrays: dict[str, Any] = {
         "about": pack_json(about),
@@ -220,6 +242,8 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
             math.inf if about.at_start is None else about.at_start,
             about.proof,
             _hint(about.elimination),
+            tuple(_invariant(one, variables) for one in about.invariants),
+            _restrictions(about),
         ),
         weights=weights,
         weights_certified=about.weights_certified,
@@ -240,6 +264,35 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
         candidates=tuple(about.candidates),
         log=tuple(about.log),
     )
+
+
+def _invariant_to_json(one: Invariant) -> dict[str, Any]:
+    if isinstance(one, LocalInvariant):
+        return {"scope": one.scope, "allowed": one.allowed.astype(int).ravel().tolist()}
+    return asdict(one)
+
+
+def _invariant(one: LocalFile | SumFile, variables: tuple[Variable, ...]) -> Invariant:
+    """An invariant of the right form; that it holds is for a checker to prove."""
+    sizes = [variable.size for variable in variables]
+    if one.scope[-1] >= len(sizes) or sorted(set(one.scope)) != list(one.scope):
+        raise ValueError("invariants: expected positions of variables in order, each once")
+    shape = tuple(sizes[position] for position in one.scope)
+    found: Invariant
+    if isinstance(one, SumFile):
+        found = SumInvariant(one.scope, tuple(one.counts), one.least, one.most)
+    elif len(one.allowed) == table_size(shape):
+        found = LocalInvariant(one.scope, np.array(one.allowed).reshape(shape))
+    else:
+        raise ValueError("invariants: expected 0 or 1 for each assignment")
+    check_form(found, sizes)
+    return found
+
+
+def _restrictions(about: About) -> tuple[Restriction, ...]:
+    if not all(OF_ACTIONS <= number < len(about.invariants) for number, _ in about.restrictions):
+        raise ValueError("restrictions: expected positions of invariants")
+    return tuple(Restriction(number, tuple(rows)) for number, rows in about.restrictions)
 
 
 def _hint(steps: Steps | None) -> Hint | None:

@@ -89,7 +89,7 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
             _with_last_step(lifted, network.horizon),
             certificate,
             hint=None if network.elimination.is_exact else hint_of(network.elimination.schedule),
-            invariants=network.invariants if network.restrictions else (),
+            invariants=network.invariants if network.restricts_states else (),
             restrictions=network.restrictions,
         ),
         weights=_with_last_step(weights, network.horizon),

@@ -194,7 +194,7 @@ def problem_of_model(
         intervals,
         state_means(weights, bound, model),
         state_means("initial", bound, model),
-        state_means("initial" if network.restrictions else "uniform", bound, model),
+        state_means("initial" if network.restricts_states else "uniform", bound, model),
         trivial,
         seconds=time.perf_counter() - began,
     )

@@ -15,6 +15,9 @@ ROOM, FEW = 2, 2**12
 """A restriction that no table of the network holds may cost so many times the entries of all
 tables, or so many entries."""
 
+OF_ACTIONS = -1
+"""In place of an invariant: the limit on joint actions."""
+
 QUICK = 1
 """Orders that are tried to tell what a restriction costs."""
 

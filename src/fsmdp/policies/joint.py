@@ -181,7 +181,7 @@ def _network(actions: Actions, factors: list[Cases[Scope]]) -> tuple[Network, Se
     From the last to the first, if no other costs less: then of several best joint actions the one
     is found that leaves the first variables lowest.
     """
-    network, _ = joint_network((), actions, factors or [Cases(((0,),))])
+    network, _, _ = joint_network((), actions, factors or [Cases(((0,),))])
     scopes = network.all_scopes
     best = best_order(scopes, network.sizes)
     n = len(actions.variables)

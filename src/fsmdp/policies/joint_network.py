@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.elimination.counting import count_off_zero
+from fsmdp.elimination.counting import Addition, count_off_zero
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import best_order, given_order
 from fsmdp.model.actions import Actions
@@ -19,11 +19,11 @@ def joint_network(
     actions: Actions,
     factors: Sequence[Cases[Scope]],
     elimination_order: Sequence[int] | None = None,
-) -> tuple[Network, Sequence[int] | None]:
+) -> tuple[Network, Sequence[int] | None, tuple[Addition, ...]]:
     """One sum over other variables and action variables, with what is not allowed as constraints.
 
     Positions: the variables given, action variables, counters. An order that was given comes back
-    with the counters in their places.
+    with the counters in their places, and at last how these add up.
     """
     first = len(variables)
     inputs = (*variables, *actions.variables)
@@ -35,7 +35,7 @@ def joint_network(
     )
     most = actions.most_off_idle
     if most is None:
-        return Network(sizes, 1, tuple(factors), names, constraints), elimination_order
+        return Network(sizes, 1, tuple(factors), names, constraints), elimination_order, ()
     scopes = [*(scope for factor in factors for scope in factor), *(s for s, _ in constraints)]
     if elimination_order is None:
         order = best_order(scopes, sizes)
@@ -49,4 +49,5 @@ def joint_network(
         (*names, *(f"count {number}" for number in range(len(counters.sizes)))),
         (*constraints, *counters.constraints),
     )
-    return network, None if elimination_order is None else counters.order
+    order_then = None if elimination_order is None else counters.order
+    return network, order_then, counters.additions

@@ -170,7 +170,7 @@ class Bounding(threading.Thread):
             left = clock.part(seconds_of_excesses(problem.network)).share(STAGES_SHARE)
             with suppress(Stopped):
                 every = problem
-                if problem.network.restrictions:  # a policy's values are to be good everywhere
+                if problem.network.restricts_states:  # a policy's values are to be good everywhere
                     every = self._problem_of(program, (), tightening.basis, left)
                 policy = stage_weights(every, left)
         # What was found in time is certified in what is left of all the time.

@@ -20,6 +20,13 @@ row of probabilities means its entries divided by their sum. Expectations are fr
 table is made of integers in units of 2^-1200, rounded up: that may hide a proof but never make one.
 Where no proof is found, the state and action that stand against it are tried again in fractions.
 
+**Invariants.** A plan may say that some states cannot be reached: values that never go together,
+and limits on sums of what values count for. That they hold at the start, and after a step from any
+state in which all of them hold, is proved here, by elimination over zero and positive
+probabilities; what is not is left out. Then the inequality is needed, and proved, only where they
+hold, since no policy leaves these states: a table of such an invariant has 0 where it holds and a
+huge negative number elsewhere. Limits on joint actions are put the same way.
+
 **More at the start.** A plan may claim less for the start than its weights prove, because exact
 values or a search say so. Where all states can be listed, their values are computed here, too.
 
@@ -58,6 +65,8 @@ MOST_HINTED = 2 * 10**7  # additions of a step, about ten seconds, a plan's own 
 UNIT_BITS = 1200  # finer than the smallest float, 2^-1074
 UNIT = Fraction(1, 2**UNIT_BITS)
 ROW_TOLERANCE = Fraction(1, 10**9)
+NEVER = Fraction(-(2**1200))  # what it would take: any number below 0 can hide, never make, a proof
+MOST_COUNTED = 2**12  # that values may count for together
 
 Item = TypeVar("Item")
 Axes = tuple[int, ...]
@@ -111,16 +120,62 @@ class Cases(Generic[Item]):
         return self.exceptions.get(action, self.usual)
 
 
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Actions that are made of variables, and which joint ones there are not."""
+
+    variables: tuple[tuple[str, int], ...]
+    at_most: int | None  # off 0
+    forbidden: tuple[tuple[Axes, tuple[Axes, ...]], ...]  # positions among them, and their values
+
+    def __len__(self) -> int:
+        return 1  # sum of tables: its maximum is over the action, too
+
+    def name(self, values: Sequence[int]) -> str:
+        """What a joint action is called."""
+        parts = [
+            name if size == 2 else f"{name}={value}"
+            for (name, size), value in zip(self.variables, values, strict=True)
+            if value
+        ]
+        return "+".join(parts) or "noop"
+
+
+Actions = tuple[str, ...] | Joint
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Some variables are only ever together at values that are allowed."""
+
+    axes: Axes
+    allowed: tuple[bool, ...]  # for each assignment, the last axis fastest
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What the values of some variables count for adds up to numbers within limits."""
+
+    axes: Axes
+    counts: tuple[Axes, ...]  # for each axis, of each value
+    least: int
+    most: int
+
+    def allows(self, total: int) -> bool:
+        """Whether a sum is within the limits."""
+        return self.least <= total <= self.most
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """A model in fractions.
 
     Axis p is the current value of variable p, and axis n + p its next one; the axes after those are
-    latents, which are drawn in the same step.
+    latents, which are drawn in the same step, and then the variables of joint actions.
     """
 
     variables: tuple[tuple[str, int], ...]
-    actions: tuple[str, ...]
+    actions: Actions
     horizon: int | None
     discount: Fraction
     sizes: tuple[int, ...]  # of all axes
@@ -135,7 +190,7 @@ class Claim:
     """What a plan claims: functions, their weights at each step, and what follows at the start."""
 
     variables: tuple[tuple[str, int], ...]
-    actions: tuple[str, ...]
+    actions: Actions
     horizon: int | None
     discount: Fraction
     functions: tuple[Table, ...]
@@ -144,6 +199,20 @@ class Claim:
     at_start: Fraction | None  # tighter, for a reason that is not in the weights
     reason: str
     hint: Hint | None = None
+    invariants: tuple[Local | Sum, ...] = ()
+    restrictions: tuple[Restriction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restriction:
+    """An invariant that a plan uses, or the limit on joint actions (-1), and how a sum is counted.
+
+    An addition is (one, other, counter): variables or counters and the counter of their sum; the
+    last has no counter. Without additions, variables are counted one after another.
+    """
+
+    invariant: int
+    additions: tuple[Axes, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,14 +290,32 @@ def names_of(data: Any, where: str) -> tuple[str, ...]:
     return tuple(data)
 
 
-def action_names(data: Any, where: str) -> tuple[str, ...]:
-    """Names of actions; those that are made of variables are not read."""
-    expect(
-        not isinstance(data, dict),
-        f"{where} are made of variables, which this checker does not read; check a plan of "
-        "model.listed()",
-    )
-    return names_of(data, where)
+def read_actions(data: Any, where: str) -> Actions:
+    """Names of actions, or the variables that they are made of."""
+    if not isinstance(data, dict):
+        return names_of(data, where)
+    given = entries(data, where, "variables", "at_most forbidden")
+    variables = read_variables(given["variables"], where)
+    expect(len(variables) > 0, f"{where}: expected at least one variable")
+    at_most = given.get("at_most")
+    if at_most is not None:
+        at_most = whole(at_most, 1, 2**16, f"{where}: at_most")
+    positions = {name: position for position, (name, _) in enumerate(variables)}
+    forbidden = []
+    for one in as_list(given.get("forbidden", []), where):
+        table = entries(one, f"{where}: forbidden", "variables values")
+        names = names_of(table["variables"], f"{where}: forbidden")
+        expect(positions.keys() >= set(names), f"{where}: forbidden: unknown variable")
+        axes = tuple(positions[name] for name in names)
+        rows = [tuple(as_list(row, where)) for row in as_list(table["values"], where)]
+        good = all(len(row) == len(axes) for row in rows) and all(
+            type(value) is int and 0 <= value < variables[axis][1]
+            for row in rows
+            for axis, value in zip(axes, row, strict=True)
+        )
+        expect(good, f"{where}: forbidden: expected a value for each variable")
+        forbidden.append((axes, tuple(rows)))
+    return Joint(tuple(variables), at_most, tuple(forbidden))
 
 
 def whole(data: Any, least: int, most: int, where: str) -> int:
@@ -325,9 +412,15 @@ def read_model(content: bytes) -> Model:
     drawable = {name: count + axis for axis, (name, _) in enumerate(everything)}
     drawn: dict[str, int] = {}  # what the conditionals so far draw
     drawn_by: dict[int, int] = {}
-    actions = action_names(data["actions"], "actions")
+    actions = read_actions(data["actions"], "actions")
     expect(len(actions) > 0, "actions: expected at least one")
-    positions = {name: position for position, name in enumerate(actions)}
+    if isinstance(actions, Joint):
+        positions = {"": 0}  # which no case can name
+        names_of([name for name, _ in (*everything, *actions.variables)], "variables of all kinds")
+        current |= {name: len(sizes) + at for at, (name, _) in enumerate(actions.variables)}
+        sizes += tuple(size for _, size in actions.variables)
+    else:
+        positions = {name: position for position, name in enumerate(actions)}
 
     def axes_of(data: Any, known: Mapping[str, int], where: str) -> Axes:
         names = names_of(data, where)
@@ -430,6 +523,7 @@ def read_claim(content: bytes) -> Claim:
     expect(isinstance(data, dict), "plan: expected an object")
     expect_format(data, PLAN)
     hint = data.get("elimination")
+    invariants, restrictions = data.get("invariants", []), data.get("restrictions", [])
     needed = "variables actions horizon discount scopes upper_bound at_start proof"
     data = entries({key: data[key] for key in needed.split() if key in data}, "plan", needed)
     pairs = [as_list(one, "plan: variables") for one in as_list(data["variables"], "plan")]
@@ -444,9 +538,10 @@ def read_claim(content: bytes) -> Claim:
     rows = [tuple(map(exact, weights[at : at + width])) for at in range(0, len(weights), width)]
     expect(horizon is None or not any(rows.pop()), "plan: expected weights of 0 after the end")
     at_start = data["at_start"]
+    actions = read_actions(data["actions"], "plan: actions")
     return Claim(
         tuple(zip(names, sizes, strict=True)),
-        action_names(data["actions"], "plan: actions"),
+        actions,
         horizon,
         discount,
         functions,
@@ -454,11 +549,55 @@ def read_claim(content: bytes) -> Claim:
         rational(data["upper_bound"], "plan: upper_bound"),
         None if at_start is None else rational(at_start, "plan: at_start"),
         short(data["proof"]),
-        read_hint(hint, len(sizes)),
+        read_hint(hint),
+        *read_invariants(invariants, restrictions, sizes),
     )
 
 
-def read_hint(data: Any, n_variables: int) -> Hint | None:
+def read_invariants(
+    data: Any, restrictions: Any, sizes: Sequence[int]
+) -> tuple[tuple[Local | Sum, ...], tuple[Restriction, ...]]:
+    """What a plan says of the states that can be reached, and how it uses that."""
+    where = "plan: invariants"
+    found: list[Local | Sum] = []
+    for one in as_list(data, where):
+        given = entries(one, where, "scope", "allowed counts least most")
+        axes = whole_numbers(given["scope"], where)
+        good = axes == tuple(sorted(set(axes))) and all(axis < len(sizes) for axis in axes)
+        expect(good and len(axes) > 0, f"{where}: expected sorted positions of variables")
+        if "allowed" in given:
+            numbers = whole_numbers(given["allowed"], where)
+            good = len(given) == 2 and len(numbers) == math.prod(sizes[axis] for axis in axes)
+            expect(good and set(numbers) <= {0, 1}, f"{where}: expected 0 or 1 for each assignment")
+            found.append(Local(axes, tuple(map(bool, numbers))))
+        else:
+            entries(given, where, "scope counts least most")
+            counts = tuple(whole_numbers(row, where) for row in as_list(given["counts"], where))
+            expect(
+                [len(row) for row in counts] == [sizes[axis] for axis in axes]
+                and sum(map(max, counts)) <= MOST_COUNTED,
+                f"{where}: expected a small number for each value",
+            )
+            limits = (whole(given[key], 0, MOST_COUNTED, where) for key in ("least", "most"))
+            found.append(Sum(axes, counts, *limits))
+    used = []
+    for one in as_list(restrictions, where):
+        parts = as_list(one, where)
+        expect(len(parts) == 2, f"{where}: expected an invariant and additions")
+        number = whole(parts[0], -1, len(found) - 1, where)
+        additions = tuple(whole_numbers(row, where) for row in as_list(parts[1], where))
+        used.append(Restriction(number, additions))
+    return tuple(found), tuple(used)
+
+
+def whole_numbers(data: Any, where: str) -> Axes:
+    """A list of whole numbers from 0 on."""
+    good = isinstance(data, list) and all(type(one) is int and one >= 0 for one in data)
+    expect(good, f"{where}: expected whole numbers")
+    return tuple(data)
+
+
+def read_hint(data: Any) -> Hint | None:
     """Steps of an elimination, in which nothing but their form is looked at here."""
     if data is None:
         return None
@@ -474,10 +613,9 @@ def read_hint(data: Any, n_variables: int) -> Hint | None:
             good = good and (len(term) == 3 or (len(term) == 1 and 0 <= term[0] < number))
             expect(good, f"{where}: expected tables and messages of earlier steps")
             terms.append(tuple(term))
-        variables = as_list(parts[1], where)
-        good = all(type(axis) is int and 0 <= axis < n_variables for axis in variables)
-        expect(good and len(set(variables)) == len(variables), f"{where}: wrong variables")
-        steps.append((tuple(terms), tuple(variables)))
+        variables = whole_numbers(parts[1], where)
+        expect(len(set(variables)) == len(variables), f"{where}: wrong variables")
+        steps.append((tuple(terms), variables))
     finals = [whole(one, 0, len(steps) - 1, where) for one in as_list(given["finals"], where)]
     return Hint(tuple(steps), tuple(finals))
 
@@ -537,13 +675,18 @@ class Places:
     """Where tables have the entries of assignments of other axes, computed once."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        self.sizes = sizes
+        self.sizes = list(sizes)
         self._known: dict[tuple[Axes, Axes], list[int]] = {}
         self._kept = 0
 
     def count(self, axes: Iterable[int]) -> int:
         """How many assignments there are."""
         return math.prod(self.sizes[axis] for axis in axes)
+
+    def another(self, size: int) -> int:
+        """A further axis."""
+        self.sizes.append(size)
+        return len(self.sizes) - 1
 
     def within(self, axes: Axes, full: Axes) -> list[int]:
         """For each assignment of the full axes, the place in a table over some of them."""
@@ -593,16 +736,15 @@ def contractions(model: Model, axes: Axes, action: int) -> Iterator[tuple[Kernel
     What is drawn last is averaged first; of those that look at nothing drawn, and so at none of the
     others, in any order: the smallest table first.
     """
-    count = len(model.variables)
 
     def size(kernel: Kernel) -> int:
         return math.prod(model.sizes[axis] for axis in {*axes, *kernel.inputs, *kernel.drawn})
 
-    while drawn := {model.drawn_by[axis] for axis in axes if axis >= count}:
+    while drawn := {model.drawn_by[axis] for axis in axes if axis in model.drawn_by}:
         ready: list[Kernel] = []
         for position in sorted(drawn, reverse=True):
             ready.append(model.kernels[position].at(action))
-            if any(axis >= count for axis in ready[-1].inputs):
+            if any(axis in model.drawn_by for axis in ready[-1].inputs):
                 break
         kernel = min(ready, key=size)
         axes = tuple(sorted({*axes, *kernel.inputs} - {*kernel.drawn}))
@@ -739,13 +881,15 @@ class Term:
 class Terms:
     """The left side of the inequality: usual terms, and those that an action changes, by place.
 
-    `places` are those of all tables in the order of a plan: functions, rewards, expectations; None
-    where a function is not used.
+    `places` are those of all tables in the order of a plan: functions, rewards, expectations, and
+    what restricts states and actions; None where one is not used. The last are `limits`, which are
+    0 wherever they allow something, and so may be added as often as one likes.
     """
 
     usual: Sequence[Term]
     changes: Mapping[int, Mapping[int, Term]]
     places: Sequence[int | None]
+    limits: frozenset[Term] = frozenset()
 
     def of_action(self, action: int) -> list[Term]:
         """All terms of one action."""
@@ -879,11 +1023,11 @@ class Step:
             sums = list(map(max, *(sums[value::size] for value in range(size))))
         return Table(rest, sums)
 
-    def maximiser(self, network: Network, n_variables: int) -> tuple[int, ...]:
-        """A state with the largest sum: the variable eliminated last takes its best value first."""
+    def maximiser(self, network: Network, n_axes: int) -> tuple[int, ...]:
+        """An assignment with the largest sum: what goes last takes its best value first."""
         added: list[tuple[int, list[Table]]] = []
         self.maximum(network, added)
-        state = [0] * n_variables
+        state = [0] * n_axes
         for axis, tables in reversed(added):
             sums = []
             for value in range(self.places.sizes[axis]):
@@ -901,7 +1045,8 @@ class Hinted:
     whichever way. If these are an action's terms, each as often as it should be, that is a bound.
     """
 
-    def __init__(self, hint: Hint, terms: Terms, n_actions: int, places: Places) -> None:
+    def __init__(self, hint: Hint, terms: Terms, model: Model, places: Places) -> None:
+        n_actions = len(model.actions)
         expect(len(hint.finals) == n_actions, "plan: elimination: expected a step for each action")
         self.places = places
         self.finals = hint.finals
@@ -911,7 +1056,8 @@ class Hinted:
         scopes: list[Axes] = []
         added: list[Counter[Term]] = []
         work = 0
-        for given, maxed in hint.steps:
+        for given, numbers in hint.steps:
+            maxed = tuple(axis_of(model, number, places) for number in numbers)
             parts: list[tuple[Term, int] | int] = []
             total: Counter[Term] = Counter()
             for one in given:
@@ -939,9 +1085,10 @@ class Hinted:
             added.append(total)
         expect(work <= MOST_HINTED, f"the plan's own elimination takes {work} additions a step")
         for action, final in enumerate(hint.finals):
-            wanted = Counter(terms.of_action(action))
-            found = +added[final] if min(added[final].values(), default=0) >= 0 else None
-            good = found == wanted and not scopes[final]
+            wanted = set(terms.of_action(action)) - terms.limits
+            often = {t: n for t, n in added[final].items() if n and t not in terms.limits}
+            good = often == dict.fromkeys(wanted, 1) and not scopes[final]
+            good = good and min(added[final].values(), default=0) >= 0
             expect(
                 good, f"plan: elimination: what it adds up for action {action} is something else"
             )
@@ -961,6 +1108,233 @@ class Hinted:
                     tables.append(Table(table.axes, [-number for number in table.numbers]))
             made.append(now.eliminate(maxed, tables))
         return [int(made[final].numbers[0]) for final in self.finals]
+
+
+# Invariants ------------------------------------------------------------------------------------
+
+
+def axis_of(model: Model, number: int, places: Places) -> int:
+    """The axis that a plan means: variables, then those of joint actions, then counters."""
+    count = len(model.variables)
+    joint = len(model.actions.variables) if isinstance(model.actions, Joint) else 0
+    axis = number if number < count else number - count + len(model.sizes) - joint
+    expect(axis < len(places.sizes), "plan: elimination: no such variable")
+    return axis
+
+
+def one_by_one(axes: Axes, first: int) -> tuple[Axes, ...]:
+    """Additions that count along some axes, with counters from a number on."""
+    found: list[tuple[int, int, int]] = []
+    last = axes[0]
+    for axis in axes[1:-1]:
+        found.append((last, axis, first + len(found)))
+        last = found[-1][2]
+    return (*found, (last, axes[-1]) if len(axes) > 1 else (last,))
+
+
+def counting(
+    one: Sum, additions: Sequence[Axes], allowed: Callable[[int], bool], places: Places
+) -> list[Table]:
+    """Tables that are all 0 for some values of new axes, the counters, where a sum is allowed.
+
+    Each addition takes two that no other takes, and its counter is their sum, but no more than what
+    is known to be beyond the limits, or to reach the lower one where there is no other. The last
+    takes what is left, and asks whether the sum is allowed. Variables that no addition takes count
+    for whatever makes it so.
+    """
+    where = "plan: invariants: additions"
+    counts: dict[int, Sequence[int]] = dict(zip(one.axes, one.counts, strict=True))
+    total = sum(map(max, one.counts))
+    stop = one.most + 1 if one.most < total else one.least
+    tables = []
+    for number, addition in enumerate(additions):
+        is_last = number == len(additions) - 1
+        expect(
+            len(addition) in ((1, 2) if is_last else (3,)), f"{where}: expected two and their sum"
+        )
+        expect(len(set(addition)) == len(addition), f"{where}: expected different ones")
+        taken = addition[:2]
+        expect(counts.keys() >= set(taken), f"{where}: taken twice, or not there yet")
+        sums = [sum(values) for values in product(*(counts.pop(axis) for axis in taken))]
+        if is_last:
+            free = possible_sums(counts.values())
+            good = [any(allowed(total + more) for more in free) for total in sums]
+            tables.append(Table(taken, [Fraction(0) if one else NEVER for one in good]))
+            continue
+        capped = [min(total, stop) for total in sums]
+        axis = places.another(max(capped) + 1)
+        expect(axis == addition[2], f"{where}: expected counters in order")
+        counts[axis] = range(max(capped) + 1)
+        tables.append(
+            Table(
+                (*taken, axis),
+                [Fraction(0) if total == n else NEVER for total in capped for n in counts[axis]],
+            )
+        )
+    return tables
+
+
+def possible_sums(counts: Iterable[Iterable[int]]) -> set[int]:
+    """What several may add up to."""
+    sums = {0}
+    for values in counts:
+        sums = {before + value for before in sums for value in set(values)}
+    return sums
+
+
+def limits_of(
+    model: Model, claim: Claim, held: Sequence[bool], places: Places
+) -> list[Table | None]:
+    """What restricts joint actions and states, in the order of a plan; None where not proved."""
+    found: list[Table | None] = []
+    used = list(claim.restrictions)
+    if isinstance(model.actions, Joint):
+        first = len(model.sizes) - len(model.actions.variables)
+        found += forbidden_tables(model.actions, first, places)
+        able = [at for at, (_, size) in enumerate(model.actions.variables) if size > 1]
+        most = model.actions.at_most
+        if most is not None and most < len(able):
+            sizes = [model.actions.variables[at][1] for at in able]
+            counts = tuple((0, *(1 for _ in range(1, size))) for size in sizes)
+            limit = Sum(tuple(first + at for at in able), counts, 0, most)
+            told = used.pop(0).additions if used and used[0].invariant < 0 else ()
+            found += counted_limit(model, limit, told, places)
+    for one in used:
+        expect(one.invariant >= 0, "plan: invariants: no limit on joint actions")
+        invariant = claim.invariants[one.invariant]
+        if isinstance(invariant, Local):
+            tables = [local_table(invariant, lambda allowed: allowed)]
+        else:
+            tables = counted_limit(model, invariant, one.additions, places)
+        found += tables if held[one.invariant] else [None] * len(tables)
+    return found
+
+
+def forbidden_tables(actions: Joint, first: int, places: Places) -> list[Table]:
+    """0 where joint actions are not forbidden; axes are those from the first on."""
+    found = []
+    for positions, rows in actions.forbidden:
+        axes = tuple(first + position for position in positions)
+        refuse_if_large(places.count(axes), axes, "a table of forbidden actions")
+        never = set(rows)
+        every = product(*(range(places.sizes[axis]) for axis in axes))
+        found.append(Table(axes, [NEVER if row in never else Fraction(0) for row in every]))
+    return found
+
+
+def counted_limit(model: Model, one: Sum, additions: Sequence[Axes], places: Places) -> list[Table]:
+    """A sum within its limits, counted as a plan says, or one after another."""
+    if not additions:
+        return counting(one, one_by_one(one.axes, len(places.sizes)), one.allows, places)
+    made = range(len(places.sizes), len(places.sizes) + len(additions))
+    joint = len(model.actions.variables) if isinstance(model.actions, Joint) else 0
+    shift = len(model.sizes) - joint - len(model.variables)
+    own = [
+        tuple(a if a < len(model.variables) else a + shift for a in addition)
+        for addition in additions
+    ]
+    expect(all(a < made.stop for addition in own for a in addition), "plan: invariants: additions")
+    return counting(one, own, one.allows, places)
+
+
+def local_table(one: Local, allowed: Callable[[bool], bool], shift: int = 0) -> Table:
+    """0 where values are allowed; axes may be shifted to those of the next values."""
+    numbers = [Fraction(0) if allowed(good) else NEVER for good in one.allowed]
+    return Table(tuple(axis + shift for axis in one.axes), numbers)
+
+
+def prove_invariants(model: Model, claim: Claim, tell: Tell) -> list[bool]:
+    """Which invariants hold at the start and are preserved by every step from where all do.
+
+    Those that are not are taken out, and the others looked at again without them.
+    """
+    held = [holds_at_start(model, one) for one in claim.invariants]
+    supports: dict[Kernel, Term] = {}
+    fallen = True
+    while fallen:
+        fallen = False
+        known = [one for one, good in zip(claim.invariants, held, strict=True) if good]
+        for number, one in enumerate(claim.invariants):
+            tell(f"invariants: {number} of {len(held)}")
+            if held[number] and not is_preserved(model, one, known, supports):
+                held[number], fallen = False, True
+    return held
+
+
+def holds_at_start(model: Model, one: Local | Sum) -> bool:
+    """Whether it holds at every state with which an episode may start."""
+    values = [[v for v, p in enumerate(model.initial[axis]) if p] for axis in one.axes]
+    if isinstance(one, Sum):
+        rows = ([c[v] for v in some] for c, some in zip(one.counts, values, strict=True))
+        return all(map(one.allows, possible_sums(rows)))
+    places = Places(model.sizes)
+    refuse_if_large(math.prod(map(len, values)), one.axes, "an invariant")
+    allowed = Table(tuple(range(len(one.axes))), one.allowed)
+    places.sizes = [model.sizes[axis] for axis in one.axes]
+    return all(places.entry(allowed, row) for row in product(*values))
+
+
+def is_preserved(
+    model: Model, one: Local | Sum, known: Sequence[Local | Sum], supports: dict[Kernel, Term]
+) -> bool:
+    """Whether no step leads from a state in which all that is known holds to one where it fails.
+
+    The sum of tables that are 0 where something is possible is 0 somewhere, or else there is no
+    such step. What is too large to look at counts as possible.
+    """
+    count = len(model.variables)
+    after = tuple(count + axis for axis in one.axes)
+    looked_at: set[tuple[Kernel, ...]] = set()
+    for action in range(len(model.actions)):
+        kernels = kernels_of(model, after, action)
+        if kernels in looked_at:
+            continue
+        looked_at.add(kernels)
+        places = Places(model.sizes)
+        terms = []
+        for kernel in kernels:
+            if kernel not in supports:
+                numbers = [Fraction(0) if chance else NEVER for chance in kernel.chances]
+                table = Table((*kernel.inputs, *kernel.drawn), numbers)
+                supports[kernel] = Term(table, lambda _: Fraction(1))
+            terms.append(supports[kernel])
+        tables = []
+        seen = {axis for kernel in kernels for axis in kernel.inputs}
+        if isinstance(one, Sum):
+            seen |= {*one.axes}
+            now = one_by_one(one.axes, len(places.sizes))
+            tables += counting(one, now, one.allows, places)
+            later = Sum(after, one.counts, one.least, one.most)
+            then = one_by_one(after, len(places.sizes))
+            tables += counting(later, then, lambda total: not one.allows(total), places)
+        else:
+            tables.append(local_table(one, lambda allowed: not allowed, count))
+        for other in known:
+            if isinstance(other, Local) and seen.issuperset(other.axes):
+                tables.append(local_table(other, lambda allowed: allowed))
+        if isinstance(model.actions, Joint):
+            first = len(model.sizes) - len(model.actions.variables)
+            tables += forbidden_tables(model.actions, first, places)
+        terms += [Term(table, lambda _: Fraction(1)) for table in tables]
+        try:
+            (network,) = make_networks(Terms(terms, {}, ()), 1, places)
+        except TooWideError:
+            return False
+        if Step(0, places).maximum(network) >= 0:
+            return False
+    return True
+
+
+def kernels_of(model: Model, axes: Axes, action: int) -> tuple[Kernel, ...]:
+    """The kernels that draw some axes, and what these look at, and so on."""
+    found: set[int] = set()
+    waiting = [model.drawn_by[axis] for axis in axes]
+    while waiting:
+        if (position := waiting.pop()) not in found:
+            found.add(position)
+            inputs = model.kernels[position].at(action).inputs
+            waiting += [model.drawn_by[axis] for axis in inputs if axis in model.drawn_by]
+    return tuple(model.kernels[position].at(action) for position in sorted(found))
 
 
 # The verdict -----------------------------------------------------------------------------------
@@ -987,6 +1361,7 @@ class Verdict:
     at_start: tuple[Fraction, Fraction] | None  # the best policy earns from this up to this
     largest_table: int
     seconds: float
+    invariants: tuple[bool, ...] = ()  # whether each was proved
 
     @property
     def tightest(self) -> Excess:
@@ -1046,6 +1421,12 @@ class Verdict:
             start = decimal(claim.at_start, down=self.tighter is False)
             words = {True: "proved", False: "refuted", None: "not proved by anything in the file"}
             found.append(f"By {claim.reason}: the plan claims {start}; {words[self.tighter]}.")
+        if self.invariants:
+            proved, all_of_them = sum(self.invariants), len(self.invariants)
+            found.append(
+                f"That is where invariants hold, which no action leaves: {proved} of {all_of_them} "
+                "were proved, and the others not used."
+            )
         steps = f"{len(self.steps)} step" + "s" * (len(self.steps) > 1)
         size = f"largest table {self.largest_table} entries"
         return [*found, f"{steps}, {size}, {self.seconds:.1f} s"]
@@ -1065,7 +1446,9 @@ def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
         same = getattr(model, what) == getattr(claim, what)
         expect(same, f"the plan is for another model: {what} differ")
     places = Places(model.sizes)
+    held = prove_invariants(model, claim, tell)
     terms = bellman_terms(model, claim, places, tell)
+    terms = restricted(terms, limits_of(model, claim, held, places))
     try:
         steps, widest = by_elimination(model, claim, terms, places, tell)
     except TooWideError:
@@ -1078,7 +1461,25 @@ def check(model: Model, claim: Claim, tell: Tell = lambda _: None) -> Verdict:
     if feasible and claim.at_start is not None and claim.at_start < bound:
         at_start = values_at_start(model, claim, claim.at_start, places, tell)
     seconds = time.perf_counter() - began
-    return Verdict(claim, bound, tuple(steps), at_start, widest, seconds)
+    return Verdict(claim, bound, tuple(steps), at_start, widest, seconds, tuple(held))
+
+
+def restricted(terms: Terms, limits: Sequence[Table | None]) -> Terms:
+    """The same left side where limits allow it."""
+    usual, places = list(terms.usual), list(terms.places)
+    for table in limits:
+        places.append(None if table is None else len(usual))
+        if table is not None:
+            usual.append(Term(table, lambda _: Fraction(1)))
+    return Terms(usual, terms.changes, places, frozenset(usual[len(terms.usual) :]))
+
+
+def name_of(model: Model, action: int, assignment: Sequence[int]) -> str:
+    """The action, of a list or of an assignment of all axes."""
+    if not isinstance(model.actions, Joint):
+        return model.actions[action]
+    first = len(model.sizes) - len(model.actions.variables)
+    return model.actions.name(assignment[first : len(model.sizes)])
 
 
 def by_elimination(
@@ -1094,9 +1495,9 @@ def by_elimination(
             found.append(now.maximum(network))
             tell(f"step {step + 1} of {len(claim.weights)}, action {number + 1} of {len(networks)}")
         network = networks[found.index(max(found))]
-        state = now.maximiser(network, len(model.variables))
-        here = sum(term.factor(step) * places.entry(term.table, state) for term in network.terms)
-        name = model.actions[network.action]
+        at = now.maximiser(network, len(places.sizes))
+        here = sum(term.factor(step) * places.entry(term.table, at) for term in network.terms)
+        state, name = at[: len(model.variables)], name_of(model, network.action, at)
         steps.append(Excess(step + 1, max(found) * UNIT, here, state, name))
     return steps, max(network.largest for network in networks)
 
@@ -1108,18 +1509,19 @@ def by_hint(
 
     It is attained at no state, so that it may prove the claim but not refute it.
     """
-    hinted = Hinted(hint, terms, len(model.actions), places)
+    hinted = Hinted(hint, terms, model, places)
     steps = []
     for step in range(len(claim.weights)):
         tell(f"step {step + 1} of {len(claim.weights)}, by the plan's own elimination")
         found = hinted.maxima(Step(step, places))
         action = found.index(max(found))
-        state = (0,) * len(model.variables)
-        at_state = (
-            term.factor(step) * places.entry(term.table, state) for term in terms.of_action(action)
+        at = (0,) * len(places.sizes)
+        here = sum(
+            (t.factor(step) * places.entry(t.table, at) for t in terms.of_action(action)),
+            Fraction(),
         )
-        name = model.actions[action]
-        steps.append(Excess(step + 1, max(found) * UNIT, sum(at_state, Fraction()), state, name))
+        state, name = at[: len(model.variables)], name_of(model, action, at)
+        steps.append(Excess(step + 1, max(found) * UNIT, here, state, name))
     return steps, hinted.largest
 
 
@@ -1183,7 +1585,7 @@ def values_at_start(
     drawn = tuple(len(states) + axis for axis in states)
     size = places.count(states)
     actions = range(len(model.actions))
-    if size * len(actions) > LARGEST_MEMORY:
+    if size * len(actions) > LARGEST_MEMORY or isinstance(model.actions, Joint):
         return None
     parts = [
         places.count((*axes, *kernel.drawn))
