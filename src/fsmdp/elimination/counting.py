@@ -13,7 +13,7 @@ from fsmdp.elimination.network import Constraint
 from fsmdp.elimination.order import Order
 
 Addition = tuple[int, ...]
-"""(one, other, counter): a counter is the sum of two; the last of all has none, and is limited."""
+"""(one, other, counter): a counter is the sum of two; the last of all may have none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1138,8 +1138,8 @@ def counting(
     """Tables that are all 0 for some values of new axes, the counters, where a sum is allowed.
 
     Each addition takes two that no other takes, and its counter is their sum, but no more than what
-    is known to be beyond the limits, or to reach the lower one where there is no other. The last
-    takes what is left, and asks whether the sum is allowed. Variables that no addition takes count
+    is known to be beyond the limits, or to reach the lower one where there is no other. The last,
+    which may do without a counter, asks whether the sum is allowed. What no addition takes counts
     for whatever makes it so.
     """
     where = "plan: invariants: additions"
@@ -1149,28 +1149,24 @@ def counting(
     tables = []
     for number, addition in enumerate(additions):
         is_last = number == len(additions) - 1
+        good = len(addition) == 3 or (is_last and len(addition) in (1, 2))
         expect(
-            len(addition) in ((1, 2) if is_last else (3,)), f"{where}: expected two and their sum"
+            good and len(set(addition)) == len(addition), f"{where}: expected two, and their sum"
         )
-        expect(len(set(addition)) == len(addition), f"{where}: expected different ones")
         taken = addition[:2]
         expect(counts.keys() >= set(taken), f"{where}: taken twice, or not there yet")
         sums = [sum(values) for values in product(*(counts.pop(axis) for axis in taken))]
-        if is_last:
-            free = possible_sums(counts.values())
-            good = [any(allowed(total + more) for more in free) for total in sums]
-            tables.append(Table(taken, [Fraction(0) if one else NEVER for one in good]))
-            continue
         capped = [min(total, stop) for total in sums]
+        free = possible_sums(counts.values()) if is_last else {0}
+        good_sums = {n for n in capped if not is_last or any(allowed(n + more) for more in free)}
+        if len(addition) < 3:
+            tables.append(Table(taken, [Fraction(0) if n in good_sums else NEVER for n in capped]))
+            continue
         axis = places.another(max(capped) + 1)
         expect(axis == addition[2], f"{where}: expected counters in order")
         counts[axis] = range(max(capped) + 1)
-        tables.append(
-            Table(
-                (*taken, axis),
-                [Fraction(0) if total == n else NEVER for total in capped for n in counts[axis]],
-            )
-        )
+        fitting = [n == m and n in good_sums for n in capped for m in counts[axis]]
+        tables.append(Table((*taken, axis), [Fraction(0) if fits else NEVER for fits in fitting]))
     return tables
 
 

@@ -1,0 +1,171 @@
+"""The checker proves invariants and limits on joint actions again, and trusts none."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from checked import lowered, model_bytes, read, verdict_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.invariant_models import one_way, tokens
+from tests.joint_models import joint_model
+from tests.model.planted import planted_model
+from tests.model.test_joining import reachable
+
+import fsmdp
+from fsmdp import find_invariants
+from fsmdp.exact.flat import enumerate_states
+from fsmdp.verification import checker
+
+
+def plan_with(model, method="joint", functions_of=None, **options):
+    """With functions of all variables, or of one alone."""
+    singles = fsmdp.Basis.singles(model)
+    return fsmdp.plan(
+        model,
+        singles if functions_of is None else fsmdp.Basis.blocks(model, [[functions_of]]),
+        method=method,
+        invariants=find_invariants(model),
+        **options,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::fsmdp.TrivialBoundWarning")
+@settings(max_examples=10)
+@given(st.integers(0, 100_000), st.sampled_from(["joint", "bundled"]), st.sampled_from([None, 4]))
+def test_plans_with_invariants_are_proved(seed, method, size):
+    model, _ = planted_model(seed)
+    plan = plan_with(model, method, mini_bucket=size)
+    verdict = verdict_of(model, plan)
+    assert verdict.proved
+    assert all(verdict.invariants)
+    assert len(verdict.invariants) == len(plan.bound.invariants)
+
+
+@pytest.mark.filterwarnings("ignore::fsmdp.TrivialBoundWarning")
+@settings(max_examples=10)
+@given(st.integers(0, 100_000), st.sampled_from([None, 4]))
+def test_plans_of_joint_actions_are_proved_and_refuted(seed, size):
+    model = joint_model(seed, most=64)
+    plan = plan_with(model, mini_bucket=size)
+    mine, claim = read(model, plan)
+    verdict = checker.check(mine, claim)
+    assert verdict.proved
+    listed = fsmdp.solve_exactly(model.listed()).start_value
+    assert float(verdict.bound) >= listed - 1e-9
+    step = len(claim.weights) - 1
+    room = -verdict.steps[step].most
+    assert not checker.check(
+        mine, lowered(claim, step, 0, room + checker.Fraction(1, 10**9))
+    ).proved
+
+
+@pytest.mark.parametrize("administrators", [1, 2, "each"])
+def test_rings_with_several_administrators_are_checked(administrators):
+    model = fsmdp.domains.sysadmin(8, horizon=4, administrators=administrators)
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="joint")
+    verdict = verdict_of(model, plan)
+    assert verdict.proved
+    assert float(verdict.bound) == pytest.approx(plan.upper_bound)
+
+
+def test_a_limit_on_joint_actions_that_the_model_has_not_is_refused():
+    model = fsmdp.domains.sysadmin(4, horizon=3, administrators=1)
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint")
+    other = fsmdp.domains.sysadmin(4, horizon=3, administrators=2)
+    _, claim = read(model, plan)
+    mine = checker.read_model(model_bytes(other))
+    with pytest.raises(checker.BadInputError, match="actions differ"):
+        checker.check(mine, claim)
+    assert not checker.check(mine, dataclasses.replace(claim, actions=mine.actions)).proved
+
+
+@pytest.mark.parametrize(("model", "at"), [(tokens(5, 2), 4), (one_way(), None)])
+def test_a_bound_that_needs_an_invariant_is_not_proved_without(model, at):
+    mine, claim = read(model, plan_with(model, functions_of=at))
+    assert checker.check(mine, claim).proved
+    without = dataclasses.replace(claim, invariants=(), restrictions=())
+    assert not checker.check(mine, without).proved
+
+
+def test_false_invariants_are_left_out_and_do_not_make_a_proof():
+    model = tokens(5, 2)
+    mine, claim = read(model, plan_with(model, functions_of=4))
+    at = next(k for k, one in enumerate(claim.invariants) if isinstance(one, checker.Sum))
+    for change in ({"most": 1, "least": 1}, {"most": 1, "least": 0}):
+        false = dataclasses.replace(claim.invariants[at], **change)
+        invariants = (*claim.invariants[:at], false, *claim.invariants[at + 1 :])
+        used = (checker.Restriction(at, ()),)
+        verdict = checker.check(
+            mine, dataclasses.replace(claim, invariants=invariants, restrictions=used)
+        )
+        assert not verdict.invariants[at]
+        assert not verdict.proved
+        assert "0 of 1 were proved" in "\n".join(verdict.lines())
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=12)
+def test_an_invariant_with_one_more_value_ruled_out_is_never_believed_in_error(seed):
+    rng = np.random.default_rng(seed)
+    model, _ = planted_model(seed)
+    flat = enumerate_states(model)
+    states = flat.states[reachable(flat)]
+    mine, claim = read(model, plan_with(model))
+    local = [k for k, one in enumerate(claim.invariants) if isinstance(one, checker.Local)]
+    if not local:
+        return
+    at = int(rng.choice(local))
+    one = claim.invariants[at]
+    place = int(rng.choice(np.flatnonzero(one.allowed)))
+    changed = checker.Local(one.axes, tuple(g and p != place for p, g in enumerate(one.allowed)))
+    invariants = (*claim.invariants[:at], changed, *claim.invariants[at + 1 :])
+    held = checker.prove_invariants(
+        mine, dataclasses.replace(claim, invariants=invariants), lambda _: None
+    )
+    table = np.array(changed.allowed).reshape([model.sizes[axis] for axis in one.axes])
+    true = table[tuple(states[:, axis] for axis in one.axes)].all()
+    assert true or not held[at]
+
+
+def test_additions_that_do_not_add_up_are_refused():
+    model = tokens(5, 2)
+    mine, claim = read(model, plan_with(model, functions_of=4))
+    (used,) = [one for one in claim.restrictions if one.additions]
+    n = len(model.variables)
+    for additions in (
+        ((0, 0, n), *used.additions[1:]),
+        ((0, 1, n), (0, 2, n + 1), (n, n + 1)),
+        ((0, 1, n + 3), (n + 3, 2)),
+        ((0, 1), (2, 3)),
+        ((7, 1, n), (n, 2)),
+        ((0, 1, 99), (99, 2)),
+    ):
+        changed = dataclasses.replace(
+            claim, restrictions=(checker.Restriction(used.invariant, additions),)
+        )
+        with pytest.raises(checker.BadInputError, match="additions"):
+            checker.check(mine, changed)
+    assert checker.check(mine, claim).proved
+    # What is not counted is free: less is proved, and nothing in error.
+    fewer = checker.Restriction(used.invariant, ((0, 1),))
+    assert not checker.check(mine, dataclasses.replace(claim, restrictions=(fewer,))).proved
+
+
+@pytest.mark.filterwarnings("ignore::fsmdp.TrivialBoundWarning")
+@settings(max_examples=10)
+@given(st.integers(0, 100_000), st.booleans())
+def test_invariants_and_joint_actions_are_checked_the_plans_own_way_too(seed, joint):
+    model = joint_model(seed, most=64) if joint else planted_model(seed)[0]
+    plan = plan_with(model, mini_bucket=4)
+    if plan.bound.hint is None:
+        return
+    mine, claim = read(model, plan)
+    places = checker.Places(mine.sizes)
+    held = checker.prove_invariants(mine, claim, lambda _: None)
+    terms = checker.bellman_terms(mine, claim, places, lambda _: None)
+    terms = checker.restricted(terms, checker.limits_of(mine, claim, held, places))
+    steps, _ = checker.by_hint(mine, claim, claim.hint, terms, places, lambda _: None)
+    assert all(one.most <= 0 for one in steps)
+    exact, _ = checker.by_elimination(mine, claim, terms, places, lambda _: None)
+    assert all(one.most >= true.most for one, true in zip(steps, exact, strict=True))
