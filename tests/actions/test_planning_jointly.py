@@ -117,7 +117,8 @@ def test_counting_lets_at_most_so_many_off_zero(most):
         fsmdp.Cases((scope,)) for scope in dict.fromkeys([*scopes, *((i,) for i in range(8))])
     ]
     for order in (None, rng.permutation(8).tolist()):
-        network, complete = joint_network((), actions, factors, order)
+        network, complete, additions = joint_network((), actions, factors, order)
+        assert len(additions) == len(network.constraints)
         assert complete is None or sorted(complete) == list(range(network.n_variables))
         elimination = build(network, elimination_order=complete)
         entries = rng.normal(size=network.n_entries)

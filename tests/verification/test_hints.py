@@ -71,6 +71,15 @@ def test_a_weight_below_what_the_hint_proves_is_not_proved(narrow):
     assert not checker.check(mine, bad).proved
 
 
+def test_a_hint_of_variables_that_there_are_not_is_refused(narrow):
+    model, plan = wide_plan()
+    mine, claim = read(model, plan)
+    (terms, _), *others = claim.hint.steps
+    hint = dataclasses.replace(claim.hint, steps=((terms, (99,)), *others))
+    with pytest.raises(checker.BadInputError, match="no such variable"):
+        checker.check(mine, dataclasses.replace(claim, hint=hint))
+
+
 def test_a_hint_that_leaves_something_out_is_refused(narrow):
     model, plan = wide_plan()
     mine, claim = read(model, plan)
@@ -120,7 +129,7 @@ def test_hints_are_in_the_file(tmp_path):
         {"steps": [], "finals": [0]},
         {"steps": [[[[0]], []]], "finals": [0]},
         {"steps": [[[[0, 0]], []]], "finals": [0]},
-        {"steps": [[[[0, 0, 1]], [99]]], "finals": [0]},
+        {"steps": [[[[0, 0, 1]], [-1]]], "finals": [0]},
         {"steps": [[[[0, 0, 1]], [0, 0]]], "finals": [0]},
         {"steps": [[[["a", 0, 1]], []]], "finals": [0]},
         {"steps": [[[[0, 0, 1]]]], "finals": [0]},
@@ -129,4 +138,4 @@ def test_hints_are_in_the_file(tmp_path):
 )
 def test_steps_that_are_none_are_refused(steps):
     with pytest.raises(checker.BadInputError, match="elimination"):
-        checker.read_hint(steps, 5)
+        checker.read_hint(steps)
