@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fsmdp.errors import FsmdpError
 from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant
@@ -19,14 +21,18 @@ from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
 from fsmdp.solver.invariants import find_invariants
+from fsmdp.solver.regions import regions_of
 from fsmdp.solver.tightening import Tightening
 from fsmdp.solver.view import View
 
-SHARE = 0.3
-"""Of the time that is left, for each program before bases grow."""
+SHARE, REGION_SHARE = 0.3, 0.1
+"""Of the time that is left, for each program before bases grow, and for each region."""
 
 INVARIANTS_SHARE = 0.2
 """Of the time for a program, to prove invariants of its model."""
+
+FLAT = 1e-9
+"""A bound that is below the trivial one by less, in largest returns, says no more."""
 
 BUDGET = 2**20
 """Table entries of one step, up to which elimination is exact; beyond, mini-buckets keep to it."""
@@ -40,6 +46,8 @@ class Program:
     view: View
     basis: Callable[[], Basis]
     grows: bool = True
+    acts: bool = True  # whether its policy is worth a look
+    rich: bool = False  # regions are tried before it, where nothing else has helped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,11 +79,14 @@ class Bounding(threading.Thread):
         self._next = 0
         self._growing: list[tuple[Program, Tightening]] = []
         self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
+        self._may_add = all(program.grows for program in programs)
 
     def run(self) -> None:
         """Until nothing is left to try or the clock stops."""
         try:
             while self.left():
+                if self._programs[self._next].rich:
+                    self._add_regions()
                 self.solve_next()
             while self.tighten():
                 pass
@@ -93,7 +104,7 @@ class Bounding(threading.Thread):
     def solve_next(self) -> None:
         """Solve one program. `Stopped` if there is no time for another."""
         program, self._next = self._programs[self._next], self._next + 1
-        clock = self.clock.share(SHARE)
+        clock = self.clock.share(SHARE if program.acts else REGION_SHARE)
         try:
             invariants = self._invariants_of(program.view, clock)
             problem_of = partial(self._problem_of, program, invariants)
@@ -102,7 +113,7 @@ class Bounding(threading.Thread):
                 program.view.model, program.basis(), problem_of, below, grows=program.grows
             )
             tightening.begin(clock)
-            self._hand_out(program, tightening, clock, stages=True)
+            self._hand_out(program, tightening, clock, stages=program.acts)
             self._growing.append((program, tightening))
         except Stopped:
             self.clock.check()
@@ -144,7 +155,15 @@ class Bounding(threading.Thread):
         return self._invariants[view.name]
 
     def tighten(self) -> bool:
-        """Let the basis of the tightest bound grow, or its blocks of steps; False if none can."""
+        """Let the basis of the tightest bound grow, or its blocks of steps; False if none can.
+
+        Where no program has said more than the trivial bound does, there is nothing that growth
+        could follow: then regions are tried, one after another.
+        """
+        self._add_regions()
+        if self.left():
+            self.solve_next()
+            return True
         while self._growing:
             at = min(range(len(self._growing)), key=lambda one: self._growing[one][1].value)
             program, tightening = self._growing[at]
@@ -158,6 +177,37 @@ class Bounding(threading.Thread):
                 self._terms.skip(program, str(error))
             del self._growing[at]
         return False
+
+    def _add_regions(self) -> None:
+        """Once, and only where it is called for."""
+        if self._may_add and self._is_flat():
+            at = self._next
+            self._programs = [
+                *self._programs[:at],
+                *self._region_programs(),
+                *self._programs[at:],
+            ]
+        self._may_add = False
+
+    def _is_flat(self) -> bool:
+        trivial = self._terms.trivial
+        if trivial is None:
+            return False
+        best = min((one.value for _, one in self._growing), default=np.inf)
+        scale = self._programs[-1].view.model.largest_size_of_return
+        return bool(best >= trivial.upper_bound - FLAT * scale)
+
+    def _region_programs(self) -> list[Program]:
+        view = self._programs[-1].view
+        return [
+            Program(
+                f"region of {view.model.variables[scope[0]].name}",
+                view,
+                partial(Basis.blocks, view.model, [scope]),
+                acts=False,
+            )
+            for scope in regions_of(view.model)
+        ]
 
     def _hand_out(
         self, program: Program, tightening: Tightening, clock: Clock, *, stages: bool = False

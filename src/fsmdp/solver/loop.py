@@ -222,7 +222,7 @@ class Loop:
             programs = [Program("given functions", views[-1], given, grows=False)]
         else:
             programs = [
-                Program(f"{view.name}{kind}", view, partial(make, view.model))
+                Program(f"{view.name}{kind}", view, partial(make, view.model), rich=kind == "pairs")
                 for kind, make in (("singles", Basis.singles), ("pairs", Basis.pairs))
                 for view in views
             ]
