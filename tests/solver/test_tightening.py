@@ -12,6 +12,7 @@ from fsmdp.planning.blocks import Blocks
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT
 from fsmdp.planning.problem import problem_of_model
+from fsmdp.solver.regions import LARGEST_REGION, regions_of
 from fsmdp.solver.tightening import Tightening
 
 
@@ -28,6 +29,19 @@ def certified(found):
     problem = found.problem
     parts = problem.network, problem.intervals, found.found.weights, problem.start
     return certify(*parts)[0].upper_bound
+
+
+def test_regions_are_what_an_action_moves_and_its_neighbours():
+    assert regions_of(sysadmin(6, horizon=3)) == [
+        tuple(sorted({i, (i - 1) % 6, (i + 1) % 6})) for i in range(6)
+    ]
+    joint = sysadmin(6, horizon=3, administrators="each")
+    assert sorted(regions_of(joint)) == sorted(regions_of(sysadmin(6, horizon=3)))
+    for seed in range(20):
+        model = random_model(seed)
+        for scope in regions_of(model):
+            assert len(scope) > 1
+            assert np.prod([model.sizes[p] for p in scope]) <= LARGEST_REGION
 
 
 def test_growth_on_a_ring_of_six_does_better_than_all_pairs_with_as_many_functions():

@@ -27,6 +27,9 @@ from fsmdp.solver.arena import arena_of
 EPISODES = 200
 """At random, and as many of doing nothing: what they meet need not be proved impossible."""
 
+MOST_NUMBERS = 2**22
+"""Of all states that are met: episodes are fewer where they are long."""
+
 MOST_TABLES = 4000
 """Tables that are looked at: of single variables first, then of pairs."""
 
@@ -57,14 +60,20 @@ def find_invariants(
 
 
 def _met(model: FactoredMDP, seed: int) -> States:
+    """The states of some episodes, if they are not very long, and one with which they may start."""
     arena = arena_of(model)
-    parts = []
+    numbers = arena.steps * len(model.sizes)
+    episodes = min(EPISODES, MOST_NUMBERS // numbers)
+    start = [int(one.argmax()) for one in model.initial_distributions()]
+    parts = [np.array([start], dtype=np.int64)]
+    if not episodes:
+        return parts[0]
     for number, policy in enumerate(("random", idle_action(model))):
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
-        met = arena.states(arrays, EPISODES, seed + number)
+        met = arena.states(arrays, episodes, seed + number)
         parts.append(met.reshape(-1, met.shape[-1]))
-    return np.unique(np.concatenate(parts), axis=0)
+    return np.concatenate(parts)
 
 
 def _scopes(model: FactoredMDP) -> list[Scope]:
