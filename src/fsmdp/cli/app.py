@@ -1,16 +1,85 @@
-"""The command line's one application, which every command registers with."""
+"""The command line's one application, and how commands register with it and word their help."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+SECTIONS = {
+    "Start here": ("demo", "inspect"),
+    "Plan": ("plan", "simulate", "verify", "ippc"),
+    "Learn": ("learn", "compare", "report"),
+    "The paper": ("reproduce",),
+}
+"""Commands in the order of the help."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def in_words(parameters: list[Any]) -> list[Any]:
+    """Parameters whose help names what to write, and no type of Python's."""
+    for one in parameters:
+        if isinstance(one, TyperArgument):
+            one.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
+        elif isinstance(one, TyperOption) and one.metavar is None:
+            # Other kinds have a word of their own, given where they are declared.
+            one.metavar = "" if one.is_flag else "NUMBER"
+    return parameters
+
+
+class Group(TyperGroup):
+    """All commands, in the order of their sections."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters, with words in place of types."""
+        return in_words(super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Names by section."""
+        return [name for names in SECTIONS.values() for name in names if name in self.commands]
+
+
+class Command(TyperCommand):
+    """A command whose help names what is registered, which is imported only for the help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters, with words in place of types."""
+        return in_words(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Put the names in place of such words as METHODS, and show the help."""
+        from fsmdp.cli.lists import written_out
+
+        for option in self.params:
+            if isinstance(option, TyperOption) and option.help:
+                option.help = written_out(option.help)
+        self.epilog = written_out(self.epilog or "")
+        super().format_help(ctx, formatter)
+
 
 app = typer.Typer(
     name="fsmdp",
+    cls=Group,
     help="Planning and learning in factored-state MDPs.",
     no_args_is_help=True,
     rich_markup_mode="rich",
-    add_completion=False,
 )
+
+
+def command(name: str, *examples: str, more: str = "") -> Callable[[Function], Function]:
+    """Register a function as a command, with examples at the end of its help, and more text."""
+    # A colon ends a piece of markup, lest two of them be read as a picture's name.
+    shown = (f"[bold]{one.replace(':', ':[/bold][bold]')}[/bold]" for one in examples)
+    section = next(title for title, names in SECTIONS.items() if name in names)
+    return app.command(
+        name=name,
+        cls=Command,
+        epilog="\n\n".join(["Examples:", *shown, *([more] if more else [])]),
+        rich_help_panel=section,
+    )
 
 
 def _show_version(wanted: bool) -> None:
@@ -21,7 +90,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog="fsmdp COMMAND --help shows options and examples of a command.")
 def commands(
     _version: Annotated[
         bool,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import Address, AsJson, ExecutorName, ListingCommand, Quiet
+from fsmdp.cli.app import command
+from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet
 from fsmdp.cli.screen import episodes_bar, print_json, resumable
 
 if TYPE_CHECKING:
@@ -29,12 +29,11 @@ FIGURES = {
 """What the table shows: keys of the JSON object, and figures of a row."""
 
 
-@app.command(
-    name="compare",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp compare ring.toml[/bold]\n\n"
-    "[bold]fsmdp compare ring.toml --output runs/ring --workers 8[/bold]\n\n"
-    "[bold]fsmdp compare ring.toml --executor dask --address tcp://host:8786[/bold]",
+@command(
+    "compare",
+    "fsmdp compare ring.toml",
+    "fsmdp compare ring.toml --output runs/ring --workers 8",
+    "fsmdp compare ring.toml --executor dask --address tcp://host:8786",
 )
 def compare_command(
     specification: Annotated[
@@ -42,7 +41,8 @@ def compare_command(
         typer.Argument(metavar="SPEC", help="A TOML file: models, learners, episodes, seeds."),
     ],
     output: Annotated[
-        str | None, typer.Option(help="Folder for the runs; runs/NAME unless given.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder for the runs; runs/NAME unless given."),
     ] = None,
     workers: Annotated[
         int, typer.Option(help="How many runs at a time, on this machine.", min=1)

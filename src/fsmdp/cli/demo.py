@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
+from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import count_of_states, print_json, resumable, run_bars, told, working
+from fsmdp.cli.screen import print_json, resumable, run_bars, told, working
+from fsmdp.foundation.numbers import count_of_states, percent, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +30,11 @@ LEARNERS = (
 PLAN_SECONDS = 8.0
 
 
-@app.command(
-    name="demo",
-    epilog="Examples:\n\n[bold]fsmdp demo[/bold]\n\n"
-    "[bold]fsmdp demo --episodes 1000 --seeds 5 --output runs/longer[/bold]\n\n"
-    "[bold]fsmdp demo --json --quiet[/bold]",
+@command(
+    "demo",
+    "fsmdp demo",
+    "fsmdp demo --episodes 1000 --seeds 5 --output runs/longer",
+    "fsmdp demo --json --quiet",
 )
 def demo_command(
     machines: Annotated[int, typer.Option(help="Machines in the small ring.", min=2, max=10)] = 8,
@@ -41,7 +42,9 @@ def demo_command(
     episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 150,
     seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 4,
     workers: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 2,
-    output: Annotated[str, typer.Option(help="Folder for the runs and the report.")] = "runs/demo",
+    output: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")
+    ] = "runs/demo",
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -174,12 +177,19 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
                 "replans": row.mean("replans"),
                 "mean_return_last": row.mean("return_last_tenth"),
                 "regret": Interval.of(lost).mean if lost else None,
+                "regret_half_width": Interval.of(lost).half_width if lost else None,
                 "regret_is_bound": facts.start_value_exact is None,
                 "certified_gap": facts.plan_gap,
                 "message": row.message,
             }
         )
     return rows
+
+
+def _with_interval(row: dict[str, Any]) -> str:
+    """A regret and half its interval over seeds; chance alone may take one below 0."""
+    half = row["regret_half_width"]
+    return f"{row['regret']:.1f}" + ("" if half is None else f" ± {plain(half, 2)}")
 
 
 def _show(rows: list[dict[str, Any]], seconds: float) -> None:
@@ -191,9 +201,9 @@ def _show(rows: list[dict[str, Any]], seconds: float) -> None:
     table = Table(
         box=SIMPLE_HEAD,
         title="Regret: how much less a run earned than the best policy would have",
-        caption="means over seeds; bases: pairs, and singles for the large ring; ≤: against the "
-        "certified bound, since V* is not known at that size; gap: the certified gap of the known "
-        f"model's plan; {seconds:.0f} s in all",
+        caption="means over seeds, ± half a 95 % interval; bases: pairs, and singles for the "
+        "large ring; ≤: against the certified bound, since V* is not known at that "
+        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s in all",
     )
     for heading in ("model", "states", "width", "learner", "replans", "regret", "gap"):
         left = heading in ("model", "learner")
@@ -211,8 +221,8 @@ def _show(rows: list[dict[str, Any]], seconds: float) -> None:
             "" if row["replans"] is None else f"{row['replans']:.0f}",
             "refused"
             if row["regret"] is None
-            else f"{'≤ ' if row['regret_is_bound'] else ''}{row['regret']:.1f}",
-            "" if gap is None or not first else f"{100 * gap:.1f} %",
+            else ("≤ " if row["regret_is_bound"] else "") + _with_interval(row),
+            "" if gap is None or not first else percent(gap),
         )
     console.print(table)
     for row in rows:

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
+from fsmdp.cli.app import command
+from fsmdp.cli.lists import complete_model
 from fsmdp.cli.options import AsJson, Quiet, Seed
-from fsmdp.cli.screen import count_of_states, print_json, working
+from fsmdp.cli.screen import print_json, working
+from fsmdp.foundation.numbers import count_of_states
+
+if TYPE_CHECKING:
+    from fsmdp.domains.registry import Domain
 
 
-@app.command(
-    name="inspect",
-    epilog="Examples:\n\n[bold]fsmdp inspect --list[/bold]\n\n"
-    "[bold]fsmdp inspect sysadmin:[/bold][bold]ring:40[/bold]\n\n"
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011:1[/bold]\n\n"
-    "[bold]fsmdp inspect rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011[/bold] (all its instances)\n\n"
-    "[bold]fsmdp inspect rddl:[/bold] (all of rddlrepository, minutes)\n\n"
-    "[bold]fsmdp inspect pump.json --json[/bold]",
+@command(
+    "inspect",
+    "fsmdp inspect --list",
+    "fsmdp inspect sysadmin:ring:40",
+    "fsmdp inspect rddl:Traffic_CTM_MDP_ippc2011:1",
+    "fsmdp inspect rddl:Traffic_CTM_MDP_ippc2011 (all its instances)",
+    "fsmdp inspect rddl: (all of rddlrepository, minutes)",
+    "fsmdp inspect pump.json --json",
 )
 def inspect_command(
     model_text: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
             "rddl:[bold]DOMAIN[/bold]:INSTANCE, or a JSON model file.",
+            autocompletion=complete_model,
         ),
     ] = None,
     list_domains: Annotated[
@@ -202,6 +208,26 @@ def _actions_text(facts: Mapping[str, Any]) -> str:
     return f"{count} joint ones, of {made_of} variables" if made_of else count
 
 
+def defaults_of(domain: Domain) -> dict[str, Any]:
+    """What options are unless they are given; those without a default are left out."""
+    from inspect import Parameter, signature
+
+    known = signature(domain.build).parameters
+    found = {name: known[name].default for name in domain.options if name in known}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not Parameter.empty and (value is not None or name == "horizon")
+    }
+
+
+def shown_default(value: object) -> str:
+    """A default as it would be written."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
 def _show_domains(as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -214,6 +240,7 @@ def _show_domains(as_json: bool) -> None:
                 domain.name: {
                     "summary": domain.summary,
                     "options": {name: kind.description for name, kind in domain.options.items()},
+                    "defaults": defaults_of(domain),
                     "positional": list(domain.options)[: domain.positional],
                 }
                 for domain in DOMAINS.values()
@@ -224,10 +251,12 @@ def _show_domains(as_json: bool) -> None:
     table = Table(title="Domains: write name:value:… or name:option=value:…", show_lines=True)
     table.add_column("domain", style="bold")
     table.add_column("what it is")
-    table.add_column("options (those marked * also without their names)")
+    table.add_column("options (those marked * also without their names), with their defaults")
     for domain in DOMAINS.values():
+        defaults = defaults_of(domain)
         options = "\n".join(
             f"{name}{'*' if place < domain.positional else ''}: {kind.description}"
+            + (f" ({shown_default(defaults[name])})" if name in defaults else "")
             for place, (name, kind) in enumerate(domain.options.items())
         )
         table.add_row(domain.name, domain.summary, options)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import Address, AsJson, ExecutorName, ListingCommand, Quiet, Seed
+from fsmdp.cli.app import command
+from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable
 
 if TYPE_CHECKING:
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from fsmdp.experiments.ippc.run import Result
 
 
-@app.command(
-    name="ippc",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp ippc Traffic:[/bold][bold]1 Elevators --seconds 20[/bold]\n\n"
-    "[bold]fsmdp ippc published --output runs/ippc --page docs/ippc.md[/bold]\n\n"
-    "[bold]fsmdp ippc published --executor ray --workers 16[/bold]",
+@command(
+    "ippc",
+    "fsmdp ippc Traffic:1 Elevators --seconds 20",
+    "fsmdp ippc published --output runs/ippc --page docs/ippc.md",
+    "fsmdp ippc published --executor ray --workers 16",
 )
 def ippc_command(
     problems: Annotated[
         list[str],
         typer.Argument(
-            metavar="PROBLEM...",
+            metavar="PROBLEM",
             help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published or all.",
         ),
     ],
@@ -39,9 +38,12 @@ def ippc_command(
     milliseconds: Annotated[
         float, typer.Option(help="Milliseconds for each decision on line.", min=0.1)
     ] = 100.0,
-    output: Annotated[str, typer.Option(help="Folder for the results.")] = "runs/ippc",
+    output: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder for the results.")
+    ] = "runs/ippc",
     page: Annotated[
-        str | None, typer.Option(help="Write all results of the folder to this Markdown page.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write all results of the folder to this Markdown page."),
     ] = None,
     workers: Annotated[
         int, typer.Option(help="Problems to plan at a time; 1 gives each all cores.", min=1)

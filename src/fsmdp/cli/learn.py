@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed, check_output
+from fsmdp.cli.app import command
+from fsmdp.cli.lists import OF_LEARNERS, complete, learners
+from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json
+from fsmdp.foundation.numbers import plain
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Run
 
 
-@app.command(
-    name="learn",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp learn sysadmin:[/bold][bold]ring:8 --basis pairs[/bold]\n\n"
-    "[bold]fsmdp learn pump.json --learner psrl --option known_rewards=true --json[/bold]\n\n"
-    "[bold]fsmdp learn sysadmin:[/bold][bold]ring:60 --output runs/ring[/bold]",
+@command(
+    "learn",
+    "fsmdp learn sysadmin:ring:8 --basis pairs",
+    "fsmdp learn pump.json --learner psrl --option known_rewards=true --json",
+    "fsmdp learn sysadmin:ring:60 --output runs/ring",
+    more=f"Learners, with the options that each takes:\n\n{OF_LEARNERS}",
 )
 def learn_command(
     model_text: Model,
-    learner: Annotated[str, typer.Option(help="LEARNERS.")] = "ucrl",
+    learner: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="LEARNERS.", autocompletion=complete(learners)),
+    ] = "ucrl",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="An option of the learner as key=value; may be repeated."),
+        typer.Option(
+            metavar="KEY=VALUE", help="An option of the learner, listed below; may be repeated."
+        ),
     ] = None,
     basis: BasisName = "singles",
     episodes: Annotated[int, typer.Option(help="Episodes to learn for.", min=1)] = 300,
     seed: Seed = 0,
     checkpoint: Annotated[
-        str | None, typer.Option(help="NPZ file to save to, and to resume from if it exists.")
+        str | None,
+        typer.Option(metavar="FILE", help="NPZ file to save to, and to resume from if it exists."),
     ] = None,
     output: Annotated[
-        str | None, typer.Option(help="Folder for the run's files, for `fsmdp report`.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder for the run's files, for `fsmdp report`."),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -132,10 +142,30 @@ def _figures(
         "mean_return_last": mean_return_last(run),
         "start_value_exact": start_value,
         "regret": last["regret"],
+        "regret_half_width": None if last["regret"] is None else _noise(run),
         "observable_regret_bound": last["observable_regret_bound"],
         "seconds_planning": run.facts["seconds_planning"],
         "seconds": seconds,
     }
+
+
+def _noise(run: Run) -> float | None:
+    """Half of a 95 % interval for the sum of the returns' own noise, which regret contains.
+
+    1.96 sqrt(K) s, with s the deviation of K returns; learning moves them too, so it is wide.
+    """
+    if len(run.episodes) < 2:
+        return None
+    deviation = float(run.episodes["return"].to_numpy().std(ddof=1))
+    return 1.96 * math.sqrt(len(run.episodes)) * deviation
+
+
+def _regret(figures: dict[str, Any]) -> str:
+    regret, half = figures["regret"], figures["regret_half_width"]
+    if regret is None:
+        return "not known without V*"
+    chance = "" if half is None else f" ± {plain(half, 2)} (chance in the returns, 95 %)"
+    return plain(regret, 6) + chance
 
 
 def _show_run(figures: dict[str, Any], output: str | None) -> None:
@@ -144,7 +174,7 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
     from rich.table import Table
 
     def shown(value: float | None, otherwise: str) -> str:
-        return otherwise if value is None else f"{value:.6g}"
+        return otherwise if value is None else plain(value, 6)
 
     table = Table(title=escape(figures["model"]), show_header=False, min_width=60)
     table.add_column(style="bold")
@@ -153,9 +183,9 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
     for name, text in (
         ("learner", figures["learner"] + heuristic),
         ("episodes", f"{figures['episodes']}"),
-        ("mean return, last tenth", f"{figures['mean_return_last']:.6g}"),
+        ("mean return, last tenth", plain(figures["mean_return_last"], 6)),
         ("best possible, V*", shown(figures["start_value_exact"], "not known at this size")),
-        ("regret", shown(figures["regret"], "not known without V*")),
+        ("regret", _regret(figures)),
         (
             "observable regret bound",
             shown(figures["observable_regret_bound"], "none: this learner claims no values"),

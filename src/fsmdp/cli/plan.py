@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, ListingCommand, Model, Quiet, Seed, check_output
+from fsmdp.cli import lists
+from fsmdp.cli.app import command
+from fsmdp.cli.options import AsJson, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, listening, print_json, told, working
+from fsmdp.foundation.numbers import percent, plain, with_error
 
 if TYPE_CHECKING:
     from fsmdp.planning.gap import RelativeGap
@@ -33,28 +34,41 @@ NARROWEST = 40
 """Columns that a table needs; narrower terminals wrap it."""
 
 
-@app.command(
-    name="plan",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp plan sysadmin:[/bold][bold]ring:40[/bold]\n\n"
-    "[bold]fsmdp plan rddl:[/bold][bold]Traffic_CTM_MDP_ippc2011:1 --time-limit 120[/bold]\n\n"
-    "[bold]fsmdp plan sysadmin:[/bold][bold]star:8 --basis pairs --output plan.npz[/bold]\n\n"
-    "[bold]fsmdp plan pump.json --gap 0.05 --time-limit 20 --online[/bold]\n\n"
-    "[bold]fsmdp plan pump.json --method joint --json[/bold]",
+@command(
+    "plan",
+    "fsmdp plan sysadmin:ring:40",
+    "fsmdp plan rddl:Traffic_CTM_MDP_ippc2011:1 --time-limit 120",
+    "fsmdp plan sysadmin:star:8 --basis pairs --output plan.npz",
+    "fsmdp plan pump.json --gap 0.05 --time-limit 20 --online",
+    "fsmdp plan pump.json --method joint --json",
 )
 def plan_command(
     model_text: Model,
-    basis: Annotated[str, typer.Option(help="Basis: BASES, or grown, the solver's own.")] = GROWN,
+    basis: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Basis: BASES, or grown, the solver's own.",
+            autocompletion=lists.complete(lists.bases),
+        ),
+    ] = GROWN,
     method: Annotated[
         str,
-        typer.Option(help="METHODS."),
+        typer.Option(metavar="NAME", help="METHODS.", autocompletion=lists.complete(lists.methods)),
     ] = "auto",
     weights: Annotated[
-        str, typer.Option(help="States where the bound should be tight: initial or uniform.")
+        str,
+        typer.Option(
+            metavar="NAME", help="States where the bound should be tight: initial or uniform."
+        ),
     ] = "initial",
     gap: Annotated[
         float | None,
-        typer.Option(help="Stop when the policy is within this fraction of the bound.", min=0),
+        typer.Option(
+            metavar="NUMBER",
+            help="Stop when the policy is within this fraction of the bound.",
+            min=0,
+        ),
     ] = None,
     episodes: Annotated[
         int, typer.Option(help="Episodes to simulate the policy of other methods for.", min=2)
@@ -73,7 +87,9 @@ def plan_command(
     milliseconds: Annotated[
         float, typer.Option(help="Milliseconds for each decision on line.", min=0.1)
     ] = 20.0,
-    output: Annotated[str | None, typer.Option(help="Write the plan to this NPZ file.")] = None,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the plan to this NPZ file.")
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -240,23 +256,15 @@ def row_of(line: Line) -> str:
     """A line of the log as text."""
     policy = ""
     if line.incumbent is not None:
-        policy = f"{line.incumbent:.6g}"
+        policy = plain(line.incumbent, 6)
         if line.standard_error:
-            policy += f" ± {line.standard_error:.2g}"
+            policy = with_error(line.incumbent, line.standard_error)
     marks = ("P" if "policy" in line.improved else " ") + ("B" if "bound" in line.improved else " ")
+    bound = plain(line.upper_bound, 6)
     return (
-        f"{line.seconds:8.1f}  {policy:>20}  {line.upper_bound:>11.6g}  {percent(line.gap):>7}  "
+        f"{line.seconds:8.1f}  {policy:>20}  {bound:>11}  {percent(line.gap):>7}  "
         f"{marks} {line.what}"
     )
-
-
-def percent(gap: float | None) -> str:
-    """A relative gap as people read it; nothing where it says nothing."""
-    from fsmdp.planning.gap import WORTH_SAYING
-
-    if gap is None or not math.isfinite(gap) or gap > WORTH_SAYING:
-        return "-"
-    return f"{100 * gap:.1f} %" if gap < 1 else f"{100 * gap:.0f} %"
 
 
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
@@ -269,17 +277,20 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
-    earns = "not judged" if facts["policy_mean"] is None else f"{facts['policy_mean']:.6g}"
-    if facts["policy_mean"] is not None and not facts["policy_is_exact"]:
-        earns += f" ± {facts['policy_standard_error']:.2g} (standard error)"
+    earns = "not judged"
+    if facts["policy_is_exact"]:
+        earns = plain(facts["policy_mean"], 6)
+    elif facts["policy_mean"] is not None:
+        earned = with_error(facts["policy_mean"], facts["policy_standard_error"])
+        earns = f"{earned} (standard error)"
     online = []
     if facts.get("online_episodes") == 0:
         online.append(("on line", "the policy is optimal, so nothing is simulated"))
     elif "online_mean" in facts:
-        earned = f"{facts['online_mean']:.6g} ± {facts['online_standard_error']:.2g}"
+        earned = with_error(facts["online_mean"], facts["online_standard_error"])
         online.append(("on line", f"{earned} over {plural(facts['online_episodes'], 'episode')}"))
     for name, text in (
-        ("certified upper bound", f"{facts['upper_bound']:.6g}, by {facts['proof']}"),
+        ("certified upper bound", f"{plain(facts['upper_bound'], 6)}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
         ("gap", facts["statement"]),

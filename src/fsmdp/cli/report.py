@@ -7,20 +7,21 @@ from typing import Annotated
 
 import typer
 
-from fsmdp.cli.app import app
+from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Quiet, Seed
 from fsmdp.cli.screen import print_json, working
 
 
-@app.command(
-    name="report",
-    epilog="Examples:\n\n[bold]fsmdp report runs/ring[/bold]\n\n"
-    "[bold]fsmdp report runs/ring --output pages/ring --json[/bold]",
+@command(
+    "report",
+    "fsmdp report runs/ring",
+    "fsmdp report runs/ring --output pages/ring --json",
 )
 def report_command(
     runs: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of runs.")],
     output: Annotated[
-        str | None, typer.Option(help="Folder to write into; RUNS/report unless given.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder to write into; RUNS/report unless given."),
     ] = None,
     figures: Annotated[
         bool, typer.Option(help="Draw figures for papers too, which takes most of the time.")

@@ -7,25 +7,26 @@ from typing import Annotated
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, ListingCommand, Quiet, Seed
+from fsmdp.cli.app import command
+from fsmdp.cli.options import AsJson, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable, working
 
 
-@app.command(
-    name="reproduce",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp reproduce[/bold]\n\n"
-    "[bold]fsmdp reproduce --only oracle --only regret[/bold]\n\n"
-    "[bold]fsmdp reproduce --full --output reproduction-full[/bold]",
+@command(
+    "reproduce",
+    "fsmdp reproduce",
+    "fsmdp reproduce --only oracle --only regret",
+    "fsmdp reproduce --full --output reproduction-full",
 )
 def reproduce_command(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Only this claim; may be given several times: CLAIMS."),
+        typer.Option(metavar="CLAIM", help="Only this claim; may be given several times: CLAIMS."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
-    output: Annotated[str, typer.Option(help="Folder to write into.")] = "reproduction",
+    output: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder to write into.")
+    ] = "reproduction",
     again: Annotated[
         bool, typer.Option("--again", help="Also run claims whose results are there already.")
     ] = False,

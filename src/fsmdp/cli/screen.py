@@ -143,11 +143,6 @@ def run_bars(
         yield show
 
 
-def count_of_states(log10: float) -> str:
-    """A number of states as people read it: 256, or 10^18.1."""
-    return f"{round(10**log10):,}" if log10 < 7 else f"10^{log10:.1f}"
-
-
 def print_json(data: Any) -> None:
     """One JSON object for machines; numbers that JSON does not have become null."""
     print(json.dumps(_finite(data), allow_nan=False))

@@ -7,26 +7,27 @@ from typing import Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
-from fsmdp.cli.options import AsJson, BasisName, ListingCommand, Model, Quiet, Seed
+from fsmdp.cli.app import command
+from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
 from fsmdp.cli.screen import episodes_bar, print_json, working
+from fsmdp.foundation.numbers import plain, with_error
 
 
-@app.command(
-    name="simulate",
-    cls=ListingCommand,
-    epilog="Examples:\n\n[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8[/bold]\n\n"
-    "[bold]fsmdp simulate sysadmin:[/bold][bold]ring:8 --policy wait --episodes 100000[/bold]\n\n"
-    "[bold]fsmdp simulate pump.json --policy plan.npz --json[/bold]\n\n"
-    "[bold]fsmdp simulate pump.json --policy plan.npz --online 20 --episodes 50[/bold]",
+@command(
+    "simulate",
+    "fsmdp simulate sysadmin:ring:8",
+    "fsmdp simulate sysadmin:ring:8 --policy wait --episodes 100000",
+    "fsmdp simulate pump.json --policy plan.npz --json",
+    "fsmdp simulate pump.json --policy plan.npz --online 20 --episodes 50",
 )
 def simulate_command(
     model_text: Model,
     policy: Annotated[
         str,
         typer.Option(
+            metavar="POLICY",
             help="random, plan (made now), optimal (small models), the name of an action to "
-            "repeat, or a plan file written by fsmdp plan --output."
+            "repeat, or a plan file written by fsmdp plan --output.",
         ),
     ] = "random",
     basis: BasisName = "singles",
@@ -34,7 +35,9 @@ def simulate_command(
     online: Annotated[
         float | None,
         typer.Option(
-            help="Milliseconds of rollouts over the policy before each decision.", min=0.1
+            metavar="NUMBER",
+            help="Milliseconds of rollouts over the policy before each decision.",
+            min=0.1,
         ),
     ] = None,
     seed: Seed = 0,
@@ -61,6 +64,8 @@ def simulate_command(
         runs = rollout(model, chosen, episodes, seed, progress=lambda done, _: tell(done, ""))
     seconds = time.perf_counter() - prepared
     facts: dict[str, Any] = {
+        "model": model_text,
+        "seed": seed,
         "policy": policy,
         "online_milliseconds": online,
         "episodes": episodes,
@@ -79,9 +84,9 @@ def simulate_command(
 
     how = policy if online is None else f"{policy}, with {online:g} ms of rollouts a decision"
     Console(emoji=False).print(
-        f"{model}\n{how}: {runs.mean:.6g} ± {runs.standard_error:.2g} (standard error) over "
-        f"{episodes:,} episodes of {runs.steps} steps (from {facts['lowest']:.6g} to "
-        f"{facts['highest']:.6g}), "
+        f"{model}\n{how}: {with_error(runs.mean, runs.standard_error)} (standard error) over "
+        f"{episodes:,} episodes of {runs.steps} steps (from {plain(facts['lowest'], 6)} to "
+        f"{plain(facts['highest'], 6)}), "
         f"{facts['steps_per_second']:,.0f} steps/s",
         highlight=False,
         markup=False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import app
+from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Model, Quiet
 from fsmdp.cli.screen import print_json
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from fsmdp.verification.checker import Verdict
 
 
-@app.command(
-    name="verify",
-    epilog="Examples:\n\n[bold]fsmdp verify pump.json plan.npz[/bold]\n\n"
-    "[bold]fsmdp verify sysadmin:[/bold][bold]ring:40 plan.npz --json[/bold]",
+@command(
+    "verify",
+    "fsmdp verify pump.json plan.npz",
+    "fsmdp verify sysadmin:ring:40 plan.npz --json",
 )
 def verify_command(
     model_text: Model,

@@ -10,6 +10,7 @@ from fsmdp.domains.arguments import check_whole
 from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
+from fsmdp.foundation.kinds import OneOf
 from fsmdp.model.actions import Actions
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -143,6 +144,7 @@ register(
         "multiagent-sysadmin",
         multiagent_sysadmin,
         "machines with a status and a load, and an administrator at each of them",
+        {"topology": OneOf(TOPOLOGIES)},
         positional=2,
         environment="fsmdp/MultiagentSysAdmin-v0",
         environment_options={"horizon": 20},

@@ -11,7 +11,7 @@ from fsmdp.domains.arguments import check_whole
 from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_whole, show
-from fsmdp.foundation.kinds import WORD, Reading
+from fsmdp.foundation.kinds import OneOf, Reading
 from fsmdp.model.actions import Actions
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -179,7 +179,7 @@ register(
         "sysadmin",
         sysadmin,
         "machines in a network that fail and can be rebooted",
-        {"topology": WORD, "administrators": CREW},
+        {"topology": OneOf(TOPOLOGIES), "administrators": CREW},
         positional=2,
         environment="fsmdp/SysAdmin-v0",
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Interval:
         return Interval(float(samples.mean()), None if half is None else float(half))
 
     def __str__(self) -> str:
-        width = "" if self.half_width is None else f" ± {self.half_width:.2g}"
-        return f"{self.mean:.5g}{width}"
+        width = "" if self.half_width is None else f" ± {plain(self.half_width, 2)}"
+        return f"{plain(self.mean, 5)}{width}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import count_of_states
 from fsmdp.model.actions import Actions, action_variables, inputs_of, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
@@ -305,7 +306,7 @@ class FactoredMDP:
             "FactoredMDP",
             (
                 ("variables", f"{len(names)}: {', '.join(names)}"),
-                ("states", f"10^{self.log10_states:.1f}"),
+                ("states", count_of_states(self.log10_states)),
                 ("actions", self._actions_text()),
                 ("rewards", f"{len(self.rewards)}: {', '.join(one.name for one in self.rewards)}"),
                 ("ends", show_end(self.horizon, self.discount)),

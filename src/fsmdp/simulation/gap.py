@@ -11,6 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, show
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import with_error
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
@@ -83,7 +84,7 @@ class Gap:
             "Gap",
             (
                 ("no policy earns more than", f"{self.upper_bound:.6g}"),
-                ("policy earns", f"{self.runs.mean:.6g} ± {error:.2g} (standard error)"),
+                ("policy earns", f"{with_error(self.runs.mean, error)} (standard error)"),
                 *((f"{name} earns", f"{runs.mean:.6g}") for name, runs in self.baselines.items()),
                 ("established", self.statement()),
             ),
@@ -91,7 +92,7 @@ class Gap:
 
     def __repr__(self) -> str:
         return (
-            f"Gap(policy earns {self.runs.mean:.6g} ± {self.runs.standard_error:.2g}, no policy "
+            f"Gap(policy earns {with_error(self.runs.mean, self.runs.standard_error)}, no policy "
             f"more than {self.upper_bound:.6g}; {self.statement()})"
         )
 
@@ -140,11 +141,11 @@ def certified_gap(
 def poor_policy_text(gap: Gap) -> str:
     """Which baselines the policy is no better than, with the numbers."""
     found = "; ".join(
-        f"{name} {gap.baselines[name].mean:.6g} ± {gap.baselines[name].standard_error:.2g}"
+        f"{name} {with_error(gap.baselines[name].mean, gap.baselines[name].standard_error)}"
         for name in gap.no_better_than
     )
     return (
-        f"the policy earns {gap.runs.mean:.6g} ± {gap.runs.standard_error:.2g}, which "
+        f"the policy earns {with_error(gap.runs.mean, gap.runs.standard_error)}, which "
         f"{len(gap.runs.returns)} episodes cannot tell to be better than {found}; try another "
         "basis (Basis.pairs) or method."
     )

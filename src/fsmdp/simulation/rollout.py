@@ -11,6 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, plural, show
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import plain, with_error
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
@@ -61,15 +62,15 @@ class Runs(Averaged, Rebuilt):
         return facts_table(
             "Runs",
             (
-                ("mean return", f"{self.mean:.6g} ± {self.standard_error:.2g} (standard error)"),
-                ("from, to", f"{self.returns.min():.6g}, {self.returns.max():.6g}"),
+                ("mean return", f"{with_error(self.mean, self.standard_error)} (standard error)"),
+                ("from, to", f"{plain(self.returns.min(), 6)}, {plain(self.returns.max(), 6)}"),
                 ("episodes", f"{len(self.returns):,} of {plural(self.steps, 'step')}"),
             ),
         )
 
     def __repr__(self) -> str:
         episodes = plural(len(self.returns), "episode")
-        return f"Runs({self.mean:.6g} ± {self.standard_error:.2g}, {episodes})"
+        return f"Runs({with_error(self.mean, self.standard_error)}, {episodes})"
 
 
 def standard_error(returns: Floats) -> float:

@@ -25,6 +25,7 @@ from fsmdp.experiments.report.charts import (
     Role,
 )
 from fsmdp.experiments.report.style import SHORT_NAME, Style, ink_on_rank, printable
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.tables import Floats
 
 Trace = dict[str, Any]
@@ -240,7 +241,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
 def _dot(dot: Dot, row: int, styles: Styles) -> Trace:
     style = None if dot.learner is None else styles[dot.learner]
     spread = dot.half_width
-    text = f"{dot.value:.5g}" + ("" if spread is None else f" ± {spread:.2g}")
+    text = f"{dot.value:.5g}" + ("" if spread is None else f" ± {plain(spread, 2)}")
     return {
         "type": "scatter",
         "mode": "markers",

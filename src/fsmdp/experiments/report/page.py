@@ -22,6 +22,7 @@ from fsmdp.experiments.report.words import certified, mean_and_half_width, openi
 from fsmdp.experiments.store import ModelFacts, Results, Run
 from fsmdp.experiments.summary import Row
 from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import count_of_states
 
 MOST_IN_SUMMARY = 4
 """Models that are spoken of one by one at the top; of more, each is in its own section."""
@@ -166,7 +167,7 @@ def _facts(facts: ModelFacts) -> str:
         printable(facts.text),
         plural(facts.variables, "variable"),
         plural(facts.actions, "action"),
-        _count_of_states(facts.log10_states),
+        f"{count_of_states(facts.log10_states)} states",
         horizon,
         f"basis {printable(facts.basis)}",
     ]
@@ -177,12 +178,6 @@ def _facts(facts: ModelFacts) -> str:
     if facts.start_value_exact is not None:
         parts.append(f"V* {facts.start_value_exact:.6g}")
     return " · ".join(parts)
-
-
-def _count_of_states(log10_states: float) -> str:
-    if log10_states < 6:
-        return f"{round(10**log10_states):,} states"
-    return f"10^{log10_states:.1f} states"
 
 
 def _table(section: Section) -> str:

@@ -10,6 +10,7 @@ from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import ModelFacts, Results, RunStatus
 from fsmdp.experiments.summary import Interval, Row
 from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import percent, with_error
 
 
 def opening(results: Results) -> str:
@@ -69,9 +70,9 @@ def certified(facts: ModelFacts) -> str:
     error = facts.plan_policy_standard_error or 0.0
     text = (
         f"No policy earns more than {bound:.6g}, by a certificate over all states; the plan of the "
-        f"known model earns {mean:.6g} ± {error:.2g} (standard error)"
+        f"known model earns {with_error(mean, error)} (standard error)"
     )
-    return text + (f": a gap of {100 * gap:.3g} %." if math.isfinite(gap) else ".")
+    return text + ("." if percent(gap) == "-" else f": a gap of {percent(gap)}.")
 
 
 def mean_and_half_width(found: Interval) -> tuple[str, str]:

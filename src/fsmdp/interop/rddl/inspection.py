@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import show_count
+from fsmdp.foundation.numbers import count_of_states
 from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
 from fsmdp.interop.rddl.build import Imported, Wanted
 from fsmdp.interop.rddl.compiling import Folder
@@ -69,7 +70,7 @@ class Report:
         facts = [
             ("status", f"{self.status}: {self.reason}" if self.reason else self.status),
             ("variables", _counted(self.variables, self.latents, "latents")),
-            ("states", "" if self.log10_states is None else f"10^{self.log10_states:.1f}"),
+            ("states", "" if self.log10_states is None else count_of_states(self.log10_states)),
             ("action fluents", _text(self.action_fluents)),
             ("joint actions", _text(self.joint_actions)),
             ("distinct actions", _text(self.actions)),
