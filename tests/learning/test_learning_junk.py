@@ -103,7 +103,7 @@ ACCEPTED = {
         "seed": ZERO,
         "checkpoint": (*NAME, *NONE),
         "checkpoint_every": LIMIT,
-        "progress": (*NONE, "function"),
+        "progress": (*NONE, "True", "function"),
     },
     "UCRLFactored": {
         "structure": STRUCTURES,

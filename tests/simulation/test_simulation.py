@@ -170,7 +170,7 @@ def test_fewer_steps_than_the_horizon_are_simulated_on_request():
         ({"seed": -1}, "seed: .*found -1"),
         ({"seed": 0.5}, "seed: .*found 0.5"),
         ({"seed": "0"}, "seed: .*found '0'"),
-        ({"progress": 3}, "progress: expected a function"),
+        ({"progress": 3}, "progress: expected True or a function"),
     ],
 )
 def test_bad_options_are_refused(options, message):

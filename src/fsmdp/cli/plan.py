@@ -14,8 +14,9 @@ import typer
 from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Model, Quiet, Seed, check_output
-from fsmdp.cli.screen import episodes_bar, listening, print_json, told, working
+from fsmdp.cli.screen import episodes_bar, print_json, told, working
 from fsmdp.foundation.numbers import percent, plain, with_error
+from fsmdp.foundation.progress import listening
 
 if TYPE_CHECKING:
     from fsmdp.planning.gap import RelativeGap

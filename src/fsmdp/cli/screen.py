@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from fsmdp.foundation.progress import bar, listening
 
 
 @contextmanager
@@ -30,25 +31,6 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
             listening(lambda line: status.update(escape(f"{text}: {line}"))),
         ):
             yield status.update
-
-
-@contextmanager
-def listening(show: Callable[[str], None]) -> Iterator[None]:
-    """Hand over what the library logs."""
-
-    class Show(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            show(record.getMessage())
-
-    log, handler = logging.getLogger("fsmdp"), Show()
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
 
 
 @contextmanager
@@ -85,34 +67,11 @@ def resumable(
 @contextmanager
 def episodes_bar(text: str, in_all: int, silent: bool) -> Iterator[Callable[[int, str], None]]:
     """A bar on the error stream: episodes done, time left, and a note of the caller's."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    if silent or not console.is_terminal:
+    if silent:
         yield lambda _, __: None
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("episodes"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(text, total=in_all, note="")
-
-        def show(done: int, note: str) -> None:
-            bar.update(task, completed=done, note=note)
-
-        yield show
+    with bar(text, in_all, "episodes") as update:
+        yield update
 
 
 @contextmanager

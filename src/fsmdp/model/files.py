@@ -22,6 +22,7 @@ from fsmdp.foundation.checks import clip, show, show_names
 from fsmdp.foundation.digests import DIGEST, check_seal, seal
 from fsmdp.foundation.disk import read_file, write_file
 from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.progress import stages
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.basis import MOST_AXES
 from fsmdp.model.cases import ANY, Case
@@ -231,15 +232,17 @@ def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
     write_file(path, content)
 
 
-def load(path: str | os.PathLike[str]) -> FactoredMDP:
+def load(path: str | os.PathLike[str], *, progress: bool = False) -> FactoredMDP:
     """Read a model written by `save` or by hand; anything wrong is a ModelError.
 
     Cost: the size of the file. Sizes that only claim to be large allocate nothing, and how much
-    there is of everything is known before anything is built.
+    there is of everything is known before anything is built. `progress=True` shows that it is at
+    work once it takes longer than two seconds.
     """
     content = read_file(path, LARGEST_FILE)
     try:
-        return from_bytes(content)
+        with stages(progress, "loading"):
+            return from_bytes(content)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 

@@ -12,6 +12,7 @@ from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, show
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import with_error
+from fsmdp.foundation.progress import Report
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
@@ -19,7 +20,7 @@ from fsmdp.planning.gap import RelativeGap
 from fsmdp.planning.plan import Plan
 from fsmdp.policies.resolve import Policy
 from fsmdp.simulation.mean_limit import lower_limit
-from fsmdp.simulation.rollout import Progress, Runs, rollout
+from fsmdp.simulation.rollout import Runs, rollout
 
 LEVEL = 0.99
 
@@ -102,7 +103,7 @@ def certified_gap(
     plan: Plan,
     episodes: int = 1000,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: bool | Report | None = None,
     *,
     level: float = LEVEL,
     baselines: bool = True,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.foundation.checks import as_whole, plural
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import plain, with_error
+from fsmdp.foundation.progress import Report, reporting
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
@@ -19,9 +19,6 @@ from fsmdp.policies.arrays import given_action
 from fsmdp.policies.resolve import Act, Policy, resolve
 from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
 from fsmdp.simulation.simulate import Record, new_record, simulate
-
-Progress = Callable[[int, int], None]
-"""Called with the number of episodes done and the number in all."""
 
 CHUNK_STEPS = 200_000
 PYTHON_STEP = 1000  # one step through Python takes about as long as a thousand compiled ones
@@ -87,7 +84,7 @@ def rollout(
     episodes: int = 1000,
     seed: int | np.random.Generator = 0,
     steps: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Report | None = None,
 ) -> Runs:
     """Returns of episodes that follow a policy from the initial distribution.
 
@@ -99,17 +96,14 @@ def rollout(
     An episode lasts `steps`, by default the horizon; with an infinite horizon, until what is left
     counts for less than a millionth of a whole return (a discount so near 1 that this takes more
     than 10^6 steps needs `steps`). The same seed gives the same episodes, whether a policy is
-    followed by compiled code or through Python.
+    followed by compiled code or through Python. `progress`: True shows a bar once it takes longer
+    than two seconds; a function is called with the episodes done and their number in all.
     """
     check_model(model, "rollout")
     episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
     steps = episode_steps(model, steps)
     if not isinstance(seed, np.random.Generator):
         seed = as_whole(seed, "seed", 0)
-    if progress is not None and not callable(progress):
-        raise ModelError(
-            f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
-        )
     rng = np.random.default_rng(seed)
     followed = resolve(model, policy)
     act, arrays = followed.act, followed.arrays
@@ -119,14 +113,15 @@ def rollout(
     returns = np.zeros(episodes)
     cost_of_step = PYTHON_STEP if arrays is None else max(1, len(model.variables) // 100)
     chunk = max(1, CHUNK_STEPS // (steps * cost_of_step))
-    for first in range(0, episodes, chunk):
-        part = returns[first : first + chunk]
-        if arrays is None:
-            _run_in_python(model, compiled, act, steps, rng, values, part)
-        else:
-            simulate(compiled, arrays, rng, discount, True, 0, steps, values, part, unrecorded)
-        if progress is not None:
-            progress(min(first + chunk, episodes), episodes)
+    with reporting(progress, "simulating", episodes) as report:
+        for first in range(0, episodes, chunk):
+            part = returns[first : first + chunk]
+            if arrays is None:
+                _run_in_python(model, compiled, act, steps, rng, values, part)
+            else:
+                simulate(compiled, arrays, rng, discount, True, 0, steps, values, part, unrecorded)
+            if report is not None:
+                report(min(first + chunk, episodes), episodes)
     return Runs(returns, steps)
 
 

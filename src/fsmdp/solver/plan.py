@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
+from fsmdp.foundation.numbers import percent, plain
+from fsmdp.foundation.progress import bar, check_progress
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
@@ -14,6 +18,7 @@ from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.cutting_planes import CuttingPlanes
 from fsmdp.planning.ellipsoid import Ellipsoid
+from fsmdp.planning.incumbent import Line
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Planner, Tell
@@ -47,13 +52,16 @@ def plan(
     weights: Weights = "initial",
     *,
     tell: Tell | None = None,
+    progress: bool | Tell = False,
     **options: object,
 ) -> Plan:
     """A policy for the model and a certified upper bound on what any policy can earn.
 
     By default the solver looks for the best policy it can find and for the tightest bound, until
     the relative `gap` or the `time_limit` is reached, or nothing is left to try; with a basis it
-    stays within it. `tell` is called with each `Line` of its log.
+    stays within it. `tell` is called with each `Line` of its log. `progress=True` shows policy,
+    bound and gap in a bar once planning takes longer than two seconds; a function is called like
+    `tell`.
 
     `method` is another planner, such as `Stagewise(solver="simplex")`, or the name of one:
     "fitted", "programs", "stagewise", "joint", "cutting-planes", "bundled" or "ellipsoid".
@@ -66,7 +74,34 @@ def plan(
         name: options.pop(name) for name in OF_ELIMINATION if name in options
     }
     planner = _planner(method, options)
-    return planner.plan(model, basis, weights, tell=tell, **of_elimination)
+    with _shown(progress, getattr(planner, "time_limit", None)) as show_line:
+
+        def hear(line: Line) -> None:
+            for one in (tell, show_line):
+                if one is not None:
+                    one(line)
+
+        heard = None if tell is None and show_line is None else hear
+        return planner.plan(model, basis, weights, tell=heard, **of_elimination)
+
+
+@contextmanager
+def _shown(progress: bool | Tell, time_limit: float | None) -> Iterator[Tell | None]:
+    """What to call with each line of the log: the caller's function, a bar, or nothing."""
+    check_progress(progress, "of a line of the log")
+    if progress is not True:
+        yield progress or None
+        return
+    limit = "" if time_limit is None else f", at most {time_limit:g} s"
+    with bar(f"planning{limit}", None) as update:
+
+        def show_line(line: Line) -> None:
+            policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6)}, "
+            gap = f"gap {percent(line.gap)}"
+            note = f"{policy}bound {plain(line.upper_bound, 6)}, {gap}; {line.what}"
+            update(line.seconds, note)
+
+        yield show_line
 
 
 def _planner(method: str | Planner, options: dict[str, object]) -> Planner:

@@ -224,7 +224,7 @@ def test_the_opening_counts_what_failed_and_what_is_missing():
 
 
 def test_the_certified_gap_is_that_of_bound_and_policy():
-    assert "a gap of 6.32 %" in certified(facts_of_ring(bound=9.5))
+    assert "a gap of 6.3 %" in certified(facts_of_ring(bound=9.5))
     assert certified(replace(facts_of_ring(), plan_upper_bound=None)) == ""
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import warnings
+from collections.abc import Callable
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.progress import stages
 from fsmdp.interop.rddl.actions import MOST_ACTIONS
 from fsmdp.interop.rddl.build import AUTO, FACTORED, FORMS, Imported, Wanted, import_source
 from fsmdp.interop.rddl.cache import cache_path, recall, store
@@ -31,6 +33,7 @@ def load(
     most_entries: int = MOST_ENTRIES,
     actions: str = AUTO,
     cache: bool = True,
+    progress: bool | Callable[[str], None] = False,
 ) -> FactoredMDP:
     """An RDDL problem as a model with the same probabilities and rewards.
 
@@ -51,7 +54,8 @@ def load(
     What is left out of a problem is told in a RDDLWarning; what cannot be expressed is refused,
     and so are more than `most_actions` joint actions or a table of more than `most_entries`
     numbers. Models are kept in the user's cache folder, by the text they came from, unless
-    `cache` is false.
+    `cache` is false. `progress`: True shows what is being done once it takes longer than two
+    seconds; a function is called with each such line.
     """
     if actions not in FORMS:
         raise ModelError(f"actions: expected one of {', '.join(FORMS)}, found {show(actions)}.")
@@ -61,7 +65,9 @@ def load(
             "actions='factored'."
         )
     source = find_source(domain, instance)
-    imported = load_source(source, Wanted(most_actions, most_entries, join, actions), cache)
+    wanted = Wanted(most_actions, most_entries, join, actions)
+    with stages(progress, "loading"):
+        imported = load_source(source, wanted, cache)
     for note in imported.notes:
         warnings.warn(f"{imported.name}: {note}", RDDLWarning, stacklevel=2)
     return imported.model

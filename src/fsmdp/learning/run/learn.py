@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.disk import check_path
+from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.learners.acting import Planned
@@ -35,9 +36,6 @@ from fsmdp.learning.run.history import SERIES, History
 from fsmdp.learning.worlds.world import Source, World, open_world
 from fsmdp.model.tables import Floats
 
-Progress = Callable[[int, int], None]
-"""Called with the number of episodes done and the number in all."""
-
 MOST_EPISODES = 10**9
 Watch = Callable[[Floats], None]
 """Called with the returns of the episodes done."""
@@ -54,7 +52,7 @@ def learn(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 100,
-    progress: Progress | None = None,
+    progress: bool | Report | None = None,
     watch: Watch | None = None,
 ) -> History:
     """Let a learner live through episodes of a FactoredMDP or a Gymnasium environment.
@@ -66,30 +64,30 @@ def learn(
     With `checkpoint` everything is written to that file every `checkpoint_every` episodes and at
     the end. If the file exists, the run goes on from it (with a fresh learner of the same options)
     and ends with the same history, bit for bit, as if it had never stopped; seconds excepted.
+
+    `progress`: True shows a bar once it takes longer than two seconds; a function is called with
+    the episodes done and their number in all. `watch` is called with the returns so far.
     """
     episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
     checkpoint_every = as_whole(checkpoint_every, "checkpoint_every", 1)
     check_learner(learner)
-    if progress is not None and (isinstance(progress, type) or not callable(progress)):
-        raise ModelError(
-            f"progress: expected a function (done, in all), found {show(progress)}; leave it out."
-        )
     env_rng, _ = np.random.default_rng(as_seed(seed)).spawn(2)
     run = _Run(open_world(world, learner, env_rng), learner, episodes, seed)
     path = None if checkpoint is None else check_path(checkpoint)
     if path is not None and path.exists():
         run.resume(path)
-    while run.done < episodes:
-        last = min(episodes, run.done + BATCH)
-        if path is not None:
-            last = min(last, (run.done // checkpoint_every + 1) * checkpoint_every)
-        run.advance(last)
-        if path is not None and (run.done % checkpoint_every == 0 or run.done == episodes):
-            run.write(path)
-        if progress is not None:
-            progress(run.done, episodes)
-        if watch is not None:
-            watch(run.series["returns"][: run.done])
+    with reporting(progress, "learning", episodes) as report:
+        while run.done < episodes:
+            last = min(episodes, run.done + BATCH)
+            if path is not None:
+                last = min(last, (run.done // checkpoint_every + 1) * checkpoint_every)
+            run.advance(last)
+            if path is not None and (run.done % checkpoint_every == 0 or run.done == episodes):
+                run.write(path)
+            if report is not None:
+                report(run.done, episodes)
+            if watch is not None:
+                watch(run.series["returns"][: run.done])
     return run.history()
 
 

@@ -1,0 +1,179 @@
+"""Progress of what takes long, in a terminal and in a notebook: off unless it is asked for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from html import escape
+from typing import Any
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import show
+
+PATIENCE = 2.0
+"""Seconds before a bar appears: what is over sooner needs none."""
+
+BETWEEN_UPDATES = 0.2
+"""Seconds between two changes of what a notebook shows."""
+
+Report = Callable[[int, int], None]
+"""Called with how much is done, and how much there is in all."""
+
+Update = Callable[[float, str], None]
+"""Called with how much is done, and a note."""
+
+
+@contextmanager
+def reporting(progress: bool | Report | None, text: str, total: int) -> Iterator[Report | None]:
+    """What to call with each advance: the caller's function, a bar, or nothing."""
+    check_progress(progress, "(done, in all)")
+    if progress is not True:
+        yield progress or None
+        return
+    with bar(text, total) as update:
+        yield lambda done, _: update(done, "")
+
+
+@contextmanager
+def stages(progress: bool | Callable[[str], None] | None, text: str) -> Iterator[None]:
+    """Show what the library logs meanwhile: by the caller's function, in a bar, or not at all."""
+    check_progress(progress, "of a text")
+    with ExitStack() as open_contexts:
+        if progress is True:
+            update = open_contexts.enter_context(bar(text, None))
+            open_contexts.enter_context(listening(lambda line: update(0, line)))
+        elif progress:
+            open_contexts.enter_context(listening(progress))
+        yield
+
+
+def check_progress(progress: object, arguments: str) -> None:
+    """Refuse what is neither a switch nor a function."""
+    called = callable(progress) and not isinstance(progress, type)
+    if progress is not None and not isinstance(progress, bool) and not called:
+        raise ModelError(
+            f"progress: expected True or a function {arguments}, found {show(progress)}; "
+            "leave it out."
+        )
+
+
+@contextmanager
+def listening(show: Callable[[str], None]) -> Iterator[None]:
+    """Hand over what the library logs."""
+
+    class Show(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show(record.getMessage())
+
+    log, handler = logging.getLogger("fsmdp"), Show()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+@contextmanager
+def bar(text: str, total: float | None, unit: str = "") -> Iterator[Update]:
+    """A bar that appears after a while and is gone in the end; without a total it only moves.
+
+    In a notebook it is an element of the cell, in a terminal it is drawn on the error stream, and
+    anywhere else nothing is shown.
+    """
+    if "ipykernel" in sys.modules:
+        notebook = NotebookBar(text, total, unit)
+        try:
+            yield notebook.update
+        finally:
+            notebook.close()
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _, __: None
+        return
+    with _terminal_bar(console, text, total, unit) as update:
+        yield update
+
+
+@contextmanager
+def _terminal_bar(console: Any, text: str, total: float | None, unit: str) -> Iterator[Update]:
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        *([] if total is None else [TextColumn("{task.completed:.0f}/{task.total:.0f}")]),
+        *([TextColumn(unit)] if unit else []),
+        TimeElapsedColumn(),
+        *([] if total is None else [TimeRemainingColumn()]),
+        TextColumn("{task.fields[note]}", markup=False),
+    ]
+    shown = Progress(*columns, console=console, transient=True)
+    task = shown.add_task(text, total=total, note="")
+    # The work does not wait for us, nor call us when it is in the middle of something.
+    timer = threading.Timer(PATIENCE, shown.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, note: shown.update(task, completed=done, note=note)
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.live.is_started:
+            shown.stop()
+
+
+class NotebookBar:
+    """A bar in a notebook's cell; it needs no widgets."""
+
+    def __init__(self, text: str, total: float | None, unit: str) -> None:
+        self._text, self._total, self._unit = text, total, unit
+        self._began = self._last = time.monotonic()
+        self._handle: Any = None
+
+    def update(self, done: float, note: str) -> None:
+        """Show how much is done, but not too often."""
+        now = time.monotonic()
+        if now - self._began < PATIENCE or now - self._last < BETWEEN_UPDATES:
+            return
+        self._last = now
+        from IPython.display import HTML, display
+
+        page = HTML(self.html(done, note, now - self._began))
+        if self._handle is None:
+            self._handle = display(page, display_id=True)
+        else:
+            self._handle.update(page)
+
+    def html(self, done: float, note: str, seconds: float) -> str:
+        """The element as it is now."""
+        state, counted = "", ""
+        if self._total is not None:
+            state = f' value="{done:.6g}" max="{self._total:.6g}"'
+            counted = f" {done:.0f}/{self._total:.0f} {self._unit}".rstrip() + ","
+        return (
+            f"<div>{escape(self._text)} <progress{state}></progress>{counted} "
+            f"{seconds:.0f} s {escape(note)}</div>"
+        )
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._handle is not None:
+            from IPython.display import HTML
+
+            self._handle.update(HTML(""))

@@ -1,0 +1,133 @@
+"""Progress of long work, on a terminal, in a notebook, and told to a function."""
+
+import io
+import sys
+import time
+import types
+import warnings
+
+import pytest
+
+import fsmdp
+from fsmdp.foundation import progress
+
+RING = fsmdp.domains.sysadmin(4)
+LEARNER = fsmdp.RandomLearner(RING.structure(fsmdp.Basis.singles(RING)))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def terminal(monkeypatch, patience=0.0):
+    """An error stream that is a terminal; called in a test, since pytest sets its own before."""
+    found = Terminal()
+    monkeypatch.setattr(sys, "stderr", found)
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setenv("TERM", "xterm")
+    return found
+
+
+class Cell:
+    """What a notebook's cell shows, one text after the other."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, page, display_id):
+        assert display_id
+        self.shown.append(page)
+        return types.SimpleNamespace(update=self.shown.append)
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    found = Cell()
+    display = types.ModuleType("IPython.display")
+    display.HTML, display.display = str, found.display
+    for name in ("ipykernel", "IPython"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "BETWEEN_UPDATES", 0.0)
+    return found
+
+
+def patient(state, step):
+    time.sleep(0.001)
+    return "wait"
+
+
+LONG = {
+    "simulating": lambda progress=True: fsmdp.rollout(RING, patient, 20, progress=progress),
+    "learning": lambda: fsmdp.learn(fsmdp.make_env(RING), LEARNER, episodes=300, progress=True),
+    "planning": lambda: fsmdp.plan(RING, time_limit=5, progress=True),
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_a_terminal_shows_a_bar(what, monkeypatch):
+    screen = terminal(monkeypatch)
+    LONG[what]()
+    assert what in screen.getvalue()
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_a_notebook_shows_a_bar_and_takes_it_away(what, cell):
+    LONG[what]()
+    assert what in cell.shown[0]
+    assert "<progress" in cell.shown[0]
+    assert cell.shown[-1] == ""
+
+
+def test_a_notebook_counts_and_escapes():
+    bar = progress.NotebookBar("a<b", 10, "episodes")
+    assert bar.html(5, "x&y", 3.2) == (
+        '<div>a&lt;b <progress value="5" max="10"></progress> 5/10 episodes, 3 s x&amp;y</div>'
+    )
+    assert "<progress></progress> 3 s" in progress.NotebookBar("a", None, "").html(5, "", 3.2)
+
+
+def test_what_is_over_soon_shows_nothing(monkeypatch):
+    screen = terminal(monkeypatch, patience=60.0)
+    began = time.perf_counter()
+    fsmdp.rollout(RING, "random", progress=True)
+    assert screen.getvalue() == ""
+    assert time.perf_counter() - began < 30
+
+
+def test_nothing_is_shown_unless_asked_or_without_a_terminal(monkeypatch):
+    screen = terminal(monkeypatch)
+    LONG["simulating"](progress=False)
+    assert screen.getvalue() == ""
+    plain = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", plain)
+    LONG["simulating"]()
+    assert plain.getvalue() == ""
+
+
+def test_a_function_is_called_with_lines_of_the_log():
+    seen, told = [], []
+    found = fsmdp.plan(RING, progress=seen.append, tell=told.append)
+    assert seen == told
+    assert seen[-1].upper_bound == found.upper_bound
+
+
+def test_loading_tells_what_it_is_doing(tmp_path):
+    fsmdp.save(RING, tmp_path / "ring.json")
+    assert fsmdp.load(tmp_path / "ring.json", progress=True).horizon == RING.horizon
+    pytest.importorskip("pyRDDLGym")
+    lines = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fsmdp.rddl.load("SysAdmin_MDP_ippc2011", 1, cache=False, progress=lines.append)
+    assert any("parsing" in line for line in lines)
+
+
+@pytest.mark.parametrize("wrong", [3, "yes", int])
+def test_anything_else_is_refused(wrong):
+    with pytest.raises(fsmdp.ModelError, match="progress: expected True or a function"):
+        fsmdp.rollout(RING, "random", progress=wrong)
+    with pytest.raises(fsmdp.ModelError, match="progress: expected True or a function"):
+        fsmdp.plan(RING, progress=wrong)
