@@ -65,6 +65,7 @@ from .planning.programs import Programs as Programs
 from .planning.solution import Status as Status
 from .planning.stagewise import Stagewise as Stagewise
 from .policies.greedy import Greedy as Greedy
+from .simulation.absorbing import Absorbing as Absorbing
 from .simulation.environment import make_env as make_env
 from .simulation.gap import Gap as Gap
 from .simulation.gap import certified_gap as certified_gap

@@ -54,7 +54,7 @@ def test_every_run_is_there_once_with_all_columns_and_facts(whole):
         assert run.episodes["episode"].to_list() == list(range(1, 61))
         assert run.status == "done"
         assert run.facts["versions"]["fsmdp"]
-        assert not Store(folder).checkpoint(run.id).exists()
+        assert Store(folder).checkpoint(run.id).exists()  # to make it longer
     assert (folder / "specification.toml").read_text() == "as written"
     assert results.provenance["executor"] == "local"
     assert results.provenance["finished"] >= results.provenance["created"]
@@ -125,7 +125,7 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
     last = ring().runs[-1].id
     with pytest.raises(Stopped):
         compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
-    assert Store(tmp_path).status(last) is RunStatus.PARTIAL
+    assert Store(tmp_path).status(last, 60) is RunStatus.PARTIAL
     plans = []
 
     def count_plans(*arguments):
@@ -137,7 +137,7 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(work, "build_learner", count_plans)
     compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
     assert episodes_of(tmp_path)[last] == episodes_of(whole[1])[last]
-    assert not Store(tmp_path).checkpoint(last).exists()
+    assert Store(tmp_path).checkpoint(last).exists()
     assert len(plans) == 30  # one an episode, for those that were missing
 
 
@@ -178,7 +178,7 @@ def test_a_sweep_may_grow_but_not_change(whole, tmp_path):
     assert {task.setting.seed for task in more.tasks if hasattr(task, "setting")} == {1}
     assert episodes_of(tmp_path) == episodes_of(whole[1])
     for change, message in (
-        ({"episodes": 70}, "episodes is 60, found 70"),
+        ({"episodes": 50}, "have 60 episodes, found 50; runs can be made longer"),
         ({"name": "other"}, "name is 'ring', found 'other'"),
         ({"seeds": 1}, "1 of its seeds is missing"),
         ({"learners": [{"learner": "psrl"}]}, "'ucrl-known-rewards' of its learners"),
@@ -211,6 +211,7 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     engine = Here()
     compare(ring(seeds=1, learners=[{"learner": "psrl"}]), tmp_path / "here", engine)
     task = engine.tasks[-1]
+    Store(tmp_path / "here").checkpoint(task.setting.id).unlink()
     files = work.execute(task)  # the lock is free by now, so the folder is not the driver's
     assert files.episodes == episodes_of(tmp_path / "here")[task.setting.id]
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
@@ -430,7 +431,7 @@ def test_a_failed_run_keeps_its_checkpoint_and_goes_on_from_it(
     monkeypatch.setattr(arrays, "write_file", fill_up)
     results = compare(asked, tmp_path, Here())
     assert results.runs[0].message == "cannot write: No space left on device."
-    assert Store(tmp_path).status(run) is RunStatus.FAILED
+    assert Store(tmp_path).status(run, 60) is RunStatus.FAILED
     with np.load(Store(tmp_path).checkpoint(run)) as kept:
         assert int(kept["done"]) == 30
     written.clear()
@@ -438,7 +439,7 @@ def test_a_failed_run_keeps_its_checkpoint_and_goes_on_from_it(
     compare(asked, tmp_path, Here())
     assert len(written) == 3  # episodes 40, 50 and 60
     assert episodes_of(tmp_path)[run] == episodes_of(whole[1])[run]
-    assert not Store(tmp_path).checkpoint(run).exists()
+    assert Store(tmp_path).checkpoint(run).exists()
 
 
 def test_only_what_writing_our_own_files_left_is_removed(tmp_path):

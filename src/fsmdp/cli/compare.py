@@ -140,7 +140,7 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
         elif facts.plan_upper_bound is not None:
             best = f"V* at most {facts.plan_upper_bound:.5g}"
         table = Table(
-            title=escape(f"{model.model}, basis {model.basis}: {best}"),
+            title=escape(f"{model.model}, basis {facts.basis}: {best}"),
             caption=f"{specification.episodes} episodes, {len(specification.seeds)} seeds, means "
             "with 95 % intervals",
         )

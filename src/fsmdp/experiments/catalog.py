@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fsmdp.errors import ModelError
+from fsmdp.experiments.bases import basis_from_text, is_written, read_basis_file
 from fsmdp.foundation.registry import Registry
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.model.basis import Basis
@@ -19,11 +20,17 @@ BASES.register("objects", object_basis)
 
 
 def read_model(text: str) -> Any:
-    """A model from what a user types: a domain with options, an RDDL problem, or a file."""
+    """A model from what a user types: a domain with options, an RDDL problem, a file, a function.
+
+    A function, `my_module:make`, takes no arguments and returns a FactoredMDP.
+    """
     from pathlib import Path
 
     from fsmdp.domains import build_domain
+    from fsmdp.domains.registry import DOMAINS
+    from fsmdp.experiments.own import is_place, made_at
     from fsmdp.model.files import load
+    from fsmdp.model.mdp import FactoredMDP
 
     if text.startswith("rddl:"):
         from fsmdp.interop.rddl.loading import load as load_rddl
@@ -32,6 +39,8 @@ def read_model(text: str) -> Any:
         return load_rddl(domain, instance, join=join)
     if text.endswith(".json") or Path(text).is_file():
         return load(text)
+    if text.split(":")[0] not in DOMAINS and is_place(text):
+        return made_at(text, "model", FactoredMDP)
     return build_domain(text)
 
 
@@ -50,5 +59,15 @@ def read_rddl_name(text: str) -> tuple[str, str, bool]:
 
 
 def read_basis(model: Any, text: str) -> Basis:
-    """A registered basis by its name."""
+    """A basis by its name, by a function of a model (`my_module:basis`), from a file or as JSON."""
+    if is_written(text):
+        return basis_from_text(model, text)
+    if text.endswith(".json"):
+        return basis_from_text(model, read_basis_file(text))
+    if text not in BASES:
+        from fsmdp.experiments.own import is_place, made_at
+
+        if is_place(text):
+            found: Basis = made_at(text, "basis", Basis, model)
+            return found.bind(model.variables)
     return BASES.find(text)(model)

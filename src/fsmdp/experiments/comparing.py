@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from fsmdp.experiments.runner import Progress
     from fsmdp.experiments.store import Results
 
-Models = str | FactoredMDP | Sequence[str | FactoredMDP] | Mapping[str, str | FactoredMDP]
+Model = str | FactoredMDP | Mapping[str, Any]
+Models = Model | Sequence[Model] | Mapping[str, Model]
 Learners = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 
 MODELS = "models"
@@ -35,7 +36,7 @@ def compare(
     seeds: int | Sequence[int] = 1,
     episodes: int = 100,
     output: str | os.PathLike[str] | None = None,
-    basis: str = DEFAULT_BASIS,
+    basis: str | Sequence[Sequence[str]] = DEFAULT_BASIS,
     name: str = "comparison",
     checkpoint_every: int = CHECKPOINT_EVERY,
     executor: str | Executor = "local",
@@ -46,11 +47,15 @@ def compare(
     """Run every learner on every model with every seed, and return what came of it.
 
     A model is what the command line takes ("sysadmin:ring:8", "rddl:SysAdmin_MDP_ippc2011:1", a
-    file) or a FactoredMDP; by name in a dictionary, or in a list. A learner is its name ("ucrl") or
-    a dictionary with its options: {"learner": "ucrl", "confidence": "hoeffding", "label": "ours"}.
-    `seeds` is how many, from 0 on, or which. Results are kept in `output` (`runs/NAME`); the same
-    call goes on where it was killed, and does nothing twice. `fsmdp.plot.compare(output)` and
-    `fsmdp report` draw them.
+    file, "my_module:make") or a FactoredMDP; by name in a dictionary, or in a list. A dictionary
+    with the keys of a specification's [[models]] will do too: {"model": ..., "basis": ...}, or
+    {"environment": "my_module:make", "structure": "my_module:structure"}. A learner is its name
+    ("ucrl") or a dictionary with its options: {"learner": "ucrl", "confidence": "hoeffding",
+    "label": "ours"}. `basis` is that of models that name none: a name, a file, "my_module:basis",
+    or blocks of variables. `seeds` is how many, from 0 on, or which. Results are kept in `output`
+    (`runs/NAME`); the same call goes on where it was killed, and does nothing twice; more episodes,
+    seeds, models or learners do what is missing. `fsmdp.plot.compare(output)` and `fsmdp report`
+    draw them.
     """
     folder = Path(default_folder(name) if output is None else output)
     listed = [learners] if isinstance(learners, str | Mapping) else learners
@@ -65,19 +70,26 @@ def compare(
             "episodes": episodes,
             "seeds": seeds if isinstance(seeds, int) else list(seeds),
             "checkpoint_every": checkpoint_every,
-            "models": [{"model": one, "basis": basis} for one in _texts(models, folder)],
+            "models": [_table(one, basis) for one in _texts(models, folder)],
             "learners": [{"learner": one} if isinstance(one, str) else dict(one) for one in listed],
         }
     )
     return run(specification, folder, executor, workers, address=address, progress=progress)
 
 
-def _texts(models: Models, folder: Path) -> Iterator[str]:
+def _table(model: Mapping[str, Any], basis: str | Sequence[Sequence[str]]) -> dict[str, Any]:
+    """One of a specification's models, with the basis of all unless it has its own."""
+    if {"basis", "blocks", "environment"} & model.keys():
+        return dict(model)
+    return {**model, ("basis" if isinstance(basis, str) else "blocks"): basis}
+
+
+def _texts(models: Models, folder: Path) -> Iterator[Mapping[str, Any]]:
     """What a specification says of each model; those given as objects are written to files."""
     named: list[tuple[str | None, Any]]
-    if isinstance(models, Mapping):
+    if isinstance(models, Mapping) and not {"model", "environment"} & models.keys():
         named = [(str(label), one) for label, one in models.items()]
-    elif isinstance(models, str | FactoredMDP):
+    elif isinstance(models, str | FactoredMDP | Mapping):
         named = [(None, models)]
     elif isinstance(models, Sequence):
         named = [(None, one) for one in models]
@@ -85,11 +97,13 @@ def _texts(models: Models, folder: Path) -> Iterator[str]:
         named = [(None, models)]
     for position, (label, one) in enumerate(named):
         if isinstance(one, str):
+            yield {"model": one}
+        elif isinstance(one, Mapping):
             yield one
         elif isinstance(one, FactoredMDP):
             path = make_folder(folder / MODELS) / f"{safe_name(label or f'model-{position}')}.json"
             save(one, path)
-            yield str(path)
+            yield {"model": str(path)}
         else:
             raise ModelError(
                 f"models: expected a FactoredMDP or what the command line takes "

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.domains.registry import DOMAINS, start_value_of_domain
 from fsmdp.errors import FsmdpError, ModelError
+from fsmdp.experiments.bases import basis_name
 from fsmdp.experiments.catalog import read_basis, read_model
+from fsmdp.experiments.own import Simulator, make_simulator
 from fsmdp.experiments.specification import ModelSetting
 from fsmdp.experiments.store import ModelFacts
+from fsmdp.model.actions import n_joint
 
 if TYPE_CHECKING:
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.model.structure import Structure
 
 EXACT_LIMIT = 2**27
 """Most states^2 x actions x horizon that are enumerated for the sake of an exact value."""
@@ -24,6 +29,9 @@ EXACT_LIMIT = 2**27
 PLAN_SECONDS = 60.0
 PLAN_EPISODES = 2000
 GRID = 40
+
+OF_PLAN = ("plan_upper_bound", "plan_policy_mean", "plan_policy_standard_error", "w_norm")
+NO_NETWORK = {"induced_width": None, "edges": (), "elimination_order": ()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +49,12 @@ class ModelSource:
         """What tells two versions of a document apart."""
         return None if self.document is None else hashlib.sha256(self.document.encode()).hexdigest()
 
-    def load(self) -> tuple[FactoredMDP, Basis]:
-        """The model and its basis."""
+    def load(self) -> tuple[FactoredMDP, Basis] | tuple[Simulator, None]:
+        """The model and its basis, or an environment, whose structure has its own."""
         from fsmdp.model.files import from_bytes
+
+        if self.setting.structure is not None:
+            return make_simulator(self.setting.model, self.setting.structure, "models"), None
 
         if self.document is None:
             model = read_model(self.setting.model)
@@ -64,6 +75,9 @@ def find_source(setting: ModelSetting, where: str) -> ModelSource:
     """Read a model once, so that a mistake is found before anything runs."""
     from fsmdp.model.files import to_dict
 
+    if setting.structure is not None:
+        _check_simulator(make_simulator(setting.model, setting.structure, where), where)
+        return ModelSource(setting, None)
     try:
         model = read_model(setting.model)
         read_basis(model, setting.basis)
@@ -79,6 +93,14 @@ def find_source(setting: ModelSetting, where: str) -> ModelSource:
     return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
 
 
+def _check_simulator(simulator: Simulator, where: str) -> None:
+    if simulator.told.horizon is None:
+        raise ModelError(
+            f"{where}: the structure has an infinite horizon, expected a finite one, since "
+            "learners work through episodes; give it a horizon."
+        )
+
+
 def _is_domain(text: str) -> bool:
     return text.split(":")[0] in DOMAINS and not Path(text).is_file()
 
@@ -90,22 +112,35 @@ def describe_model(task: FactsTask) -> ModelFacts:
     """
     source = task.source
     model, basis = source.load()
+    structure = model.structure(basis)  # type: ignore[arg-type]  # a pair of the same kind
     return ModelFacts(
         text=source.setting.model,
-        basis=source.setting.basis,
-        repr=repr(model),
-        variables=len(model.variables),
-        actions=model.n_actions,
-        log10_states=model.log10_states,
-        horizon=model.horizon,
-        discount=model.discount,
-        start_value_exact=exact_start_value(source.setting.model, model),
-        variable_names=tuple(variable.name for variable in model.variables),
-        regret_bound=_theorem(model, basis, task.episodes),
+        basis=basis_name(source.setting.basis),
+        repr=repr(structure if isinstance(model, Simulator) else model),
+        variables=len(structure.variables),
+        actions=n_joint(structure.actions),
+        log10_states=sum(math.log10(variable.size) for variable in structure.variables),
+        horizon=structure.horizon,
+        discount=structure.discount,
+        variable_names=tuple(variable.name for variable in structure.variables),
+        regret_bound=_theorem(structure, task.episodes),
         document_sha256=source.sha256,
+        **_of_simulator() if basis is None else _of_model(source.setting.model, model, basis),
+    )
+
+
+def _of_model(text: str, model: Any, basis: Basis) -> dict[str, Any]:
+    """What a known model adds to its structure."""
+    return {
+        "start_value_exact": exact_start_value(text, model),
         **_planned(model, basis),
         **_network(model, basis),
-    )
+    }
+
+
+def _of_simulator() -> dict[str, Any]:
+    """Of an environment nothing is known but the structure."""
+    return {"start_value_exact": None, **dict.fromkeys(OF_PLAN), **NO_NETWORK}
 
 
 def exact_start_value(text: str, model: FactoredMDP) -> float | None:
@@ -127,15 +162,14 @@ def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     from fsmdp.planning.programs import Programs
     from fsmdp.simulation.gap import certified_gap
 
-    names = ("plan_upper_bound", "plan_policy_mean", "plan_policy_standard_error", "w_norm")
     try:
         found = Programs(time_limit=PLAN_SECONDS).plan(model, basis)
         gap = certified_gap(model, found, PLAN_EPISODES, baselines=False)
     except FsmdpError:
-        return dict.fromkeys(names)
+        return dict.fromkeys(OF_PLAN)
     w_norm = float(np.abs(found.weights).sum(axis=1).max())
     values = (found.upper_bound, gap.runs.mean, gap.runs.standard_error, w_norm)
-    return {name: float(value) for name, value in zip(names, values, strict=True)}
+    return {name: float(value) for name, value in zip(OF_PLAN, values, strict=True)}
 
 
 def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
@@ -150,7 +184,7 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     try:
         elimination = network_of_model(model, basis)[0].elimination
     except FsmdpError:
-        return {"induced_width": None, "edges": (), "elimination_order": ()}
+        return dict(NO_NETWORK)
     network = elimination.network
     scopes = network.all_scopes
     order = best_order(scopes, network.sizes)
@@ -165,13 +199,12 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     }
 
 
-def _theorem(model: FactoredMDP, basis: Basis, episodes: int) -> dict[str, Any]:
+def _theorem(structure: Structure, episodes: int) -> dict[str, Any]:
     """The paper's general regret bound, term by term, at a grid of episodes."""
     import numpy as np
 
     from fsmdp.learning.theory.bounds import regret_bound
 
-    structure = model.structure(basis)
     grid = np.unique(np.geomspace(1, episodes, GRID).round().astype(int)).tolist()
     bounds = [regret_bound(structure, episodes=k) for k in grid]
     terms = ("planning", "martingale", "rewards", "transitions")

@@ -63,11 +63,15 @@ def _check_extends(store: Store, new: Specification) -> None:
     before, after = old.to_dict(), new.to_dict()
     where = f"{str(store.folder)!r} holds runs of another specification"
     remedy = "give another folder with --output"
-    for key in ("name", "episodes"):
-        if before[key] != after[key]:
-            raise ModelError(
-                f"{where}: its {key} is {before[key]!r}, found {after[key]!r}; {remedy}."
-            )
+    if before["name"] != after["name"]:
+        raise ModelError(
+            f"{where}: its name is {before['name']!r}, found {after['name']!r}; {remedy}."
+        )
+    if before["episodes"] > after["episodes"]:
+        raise ModelError(
+            f"{where}: its runs have {before['episodes']} episodes, found {after['episodes']}; "
+            f"runs can be made longer, not shorter: ask for at least as many, or {remedy}."
+        )
     for key in ("seeds", "models", "learners"):
         for one in before[key]:
             if one not in after[key]:

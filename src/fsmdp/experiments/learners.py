@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
+from fsmdp.experiments.bases import is_written
 from fsmdp.experiments.catalog import BASES, read_basis
+from fsmdp.experiments.own import PLACE, Simulator, find_learner
 from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
-from fsmdp.foundation.kinds import SWITCH, Kind, OneOf
-from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry, Told
+from fsmdp.foundation.kinds import SWITCH, Kind
+from fsmdp.learning.learners.registry import LearnerEntry, Told
 
 if TYPE_CHECKING:
     from fsmdp.learning.learners.learner import Learner
@@ -19,11 +22,31 @@ if TYPE_CHECKING:
     from fsmdp.policies.resolve import Policy
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BasisText:
+    """A basis by its name, its file or the place of a function."""
+
+    @property
+    def description(self) -> str:
+        """The names, and what else there may be."""
+        return f"one of {', '.join(BASES)}, a JSON file or my_module:function"
+
+    @property
+    def read(self) -> Callable[[str], str]:
+        """The text itself."""
+        return self._read
+
+    def _read(self, text: str) -> str:
+        if text in BASES or is_written(text) or text.endswith(".json") or PLACE.fullmatch(text):
+            return text
+        raise ValueError(text)
+
+
 def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Option]]:
     """Kind and default of each option: a learner's own, then what it may be told."""
     options = dict(entry.options)
     if entry.uses_basis:
-        options["basis"] = (OneOf(BASES), None)
+        options["basis"] = (BasisText(), None)
     if entry.takes_rewards:
         options["known_rewards"] = (SWITCH, False)
     return options
@@ -47,19 +70,33 @@ def resolve_options(
 
 
 def build_learner(
-    name: str, model: FactoredMDP, basis: Basis, options: Mapping[str, Any], seed: int
+    name: str,
+    model: FactoredMDP | Simulator,
+    basis: Basis | None,
+    options: Mapping[str, Any],
+    seed: int,
 ) -> Learner:
-    """A fresh learner for a model."""
-    entry = LEARNERS.find(name, "learner")
+    """A fresh learner for a model, or for an environment, whose structure has the basis."""
+    entry = find_learner(name, "learner")
     own_basis = options.get("basis")
-    structure = model.structure(basis if own_basis is None else read_basis(model, own_basis))
+    if own_basis is not None and isinstance(model, Simulator):
+        raise ModelError(
+            "basis: the structure of an environment has its own, found another; leave it out."
+        )
+    found: Any = basis if own_basis is None else read_basis(model, own_basis)
+    structure = model.structure(found)
     rewards = model.rewards if options.get("known_rewards") else None
     told = Told(structure, rewards, seed, lambda how: _solve(model, structure.basis, how))
     return entry.build(told, {option: options[option] for option in entry.options})
 
 
-def _solve(model: FactoredMDP, basis: Basis, how: str) -> Policy:
+def _solve(model: FactoredMDP | Simulator, basis: Basis, how: str) -> Policy:
     """A policy of the known model, for those that learn nothing."""
+    if isinstance(model, Simulator):
+        raise ModelError(
+            "a policy of the known model was asked for, found an environment, whose model nobody "
+            "knows; use a learner that learns."
+        )
     if how == "exact":
         from fsmdp.exact.solve import solve_exactly
 

@@ -12,18 +12,21 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
+from fsmdp.experiments.bases import basis_name, basis_of_blocks, read_basis_file
 from fsmdp.experiments.learners import resolve_options
+from fsmdp.experiments.own import find_learner, look_in
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.documents import Document, explain
-from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
+from fsmdp.learning.learners.registry import LearnerEntry
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000
 MOST_EPISODES = 10**9
 LONGEST_ID = 80
 DEFAULT_BASIS = "singles"
+OF_STRUCTURE = "of the structure"
 CHECKPOINT_EVERY = 100
 
 
@@ -45,10 +48,13 @@ Count = Annotated[int, Field(ge=1, le=MOST_EPISODES)]
 
 
 class ModelTable(Document):
-    """One of [[models]]."""
+    """One of [[models]]: a model with a basis, or an environment with its structure."""
 
-    model: Text
-    basis: Text = DEFAULT_BASIS
+    model: Text | None = None
+    basis: Text | None = None
+    blocks: list[list[str]] | None = None
+    environment: Text | None = None
+    structure: Text | None = None
 
 
 class LearnerTable(Document):
@@ -99,6 +105,8 @@ def specify(data: Mapping[str, Any], folder: Path | None = None) -> Specificatio
             f"models, learners, seeds: {len(read.models)} x {len(read.learners)} x "
             f"{len(read.seeds)} are {runs} runs, expected at most {MOST_RUNS}; split it."
         )
+    if folder is not None:
+        look_in(folder)
     return Specification(
         read.name,
         read.episodes,
@@ -113,27 +121,55 @@ def _models(tables: Sequence[ModelTable], folder: Path | None) -> tuple[ModelSet
     found: dict[str, ModelSetting] = {}
     seen: dict[tuple[str, str], int] = {}
     for position, table in enumerate(tables):
-        key = (table.model, table.basis)
-        if key in seen:
+        where = f"models[{position}]"
+        text, basis = _model_and_basis(table, where, folder)
+        if (text, basis) in seen:
             raise ModelError(
-                f"models[{position}]: {show(table.model)} with basis {show(table.basis)} is "
-                f"models[{seen[key]}] already; list it once."
+                f"{where}: {show(text)} with basis {show(basis_name(basis))} is "
+                f"models[{seen[text, basis]}] already; list it once."
             )
-        seen[key] = position
-        text = table.model
-        if folder is not None and text.endswith(".json") and (folder / text).is_file():
-            text = str(folder / text)
+        seen[text, basis] = position
         name = Path(text).stem if text.endswith(".json") else text
-        one = _unused(safe_name(name), safe_name(f"{name}-{table.basis}"), found)
-        found[one.lower()] = ModelSetting(one, text, table.basis)
+        one = _unused(safe_name(name), safe_name(f"{name}-{basis_name(basis)}"), found)
+        found[one.lower()] = ModelSetting(one, text, basis, table.structure)
     return tuple(found.values())
+
+
+def _model_and_basis(table: ModelTable, where: str, folder: Path | None) -> tuple[str, str]:
+    """The texts of a model, or an environment, and of its basis; files are looked for."""
+    if table.environment is not None:
+        if table.structure is None or table.model or table.basis or table.blocks is not None:
+            raise ModelError(
+                f"{where}: an environment comes with a structure, which has the basis, and with "
+                "neither model nor basis; give environment and structure alone."
+            )
+        return table.environment, OF_STRUCTURE
+    if table.model is None or table.structure is not None:
+        raise ModelError(
+            f"{where}: expected a model, or an environment with its structure; give model, or "
+            "environment and structure."
+        )
+    if table.basis is not None and table.blocks is not None:
+        raise ModelError(f"{where}: expected basis or blocks, found both; leave one out.")
+    if table.blocks is not None:
+        return _beside(table.model, folder), basis_of_blocks(table.blocks)
+    basis = table.basis or DEFAULT_BASIS
+    if basis.endswith(".json"):
+        basis = read_basis_file(_beside(basis, folder))
+    return _beside(table.model, folder), basis
+
+
+def _beside(text: str, folder: Path | None) -> str:
+    """The path of a file beside the specification, if there is one."""
+    there = folder is not None and text.endswith(".json") and (folder / text).is_file()
+    return str(folder / text) if there and folder is not None else text
 
 
 def _learners(tables: Sequence[LearnerTable]) -> tuple[LearnerSetting, ...]:
     found: dict[str, LearnerSetting] = {}
     for position, table in enumerate(tables):
         where = f"learners[{position}]"
-        entry = LEARNERS.find(table.learner, where)
+        entry = find_learner(table.learner, where)
         given = table.model_extra or {}
         options = resolve_options(entry, given, where)
         label = table.label or _label(entry, {name: options[name] for name in given})

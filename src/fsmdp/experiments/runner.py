@@ -19,7 +19,6 @@ from fsmdp.experiments.store import (
     ModelFacts,
     Results,
     RunFiles,
-    RunStatus,
     read_results,
 )
 from fsmdp.experiments.work import RunTask, execute, failed
@@ -74,7 +73,7 @@ def _describe(
     tasks = [
         FactsTask(source, specification.episodes)
         for name, source in sources.items()
-        if name not in known
+        if name not in known or not known[name].reaches(specification.episodes)
     ]
     found = dict(known)
     for position, facts in engine.run(describe_model, tasks):
@@ -95,7 +94,7 @@ def _run(
     store = opened.store
     board = Board(store.folder / BOARD, len(specification.runs))
     position_of = {run.id: position for position, run in enumerate(specification.runs)}
-    todo = [run for run in specification.runs if store.status(run.id) is not RunStatus.DONE]
+    todo = [run for run in specification.runs if not store.is_done(run)]
     ended = {run.id for run in specification.runs} - {run.id for run in todo}
 
     def task(run: RunSetting) -> RunTask:

@@ -9,6 +9,7 @@ from pathlib import Path
 from fsmdp.errors import FsmdpError
 from fsmdp.experiments.facts import FactsTask, describe_model, exact_start_value, find_source
 from fsmdp.experiments.folder import open_folder
+from fsmdp.experiments.own import Simulator
 from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import Run, RunStatus
 from fsmdp.experiments.work import carry_out, failed
@@ -31,18 +32,21 @@ def learn_once(
     setting = specification.runs[0]
     source = find_source(setting.model, "model")
     if output is None:
-        best = exact_start_value(setting.model.model, source.load()[0])
+        model, _ = source.load()
+        best = None
+        if not isinstance(model, Simulator):
+            best = exact_start_value(setting.model.model, model)
         path = None if checkpoint is None else Path(checkpoint)
         files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
         return best, files.as_run()
     with open_folder(output, specification, {source.setting.id: source}, "none", 1) as opened:
         store, name = opened.store, source.setting.id
         facts = opened.known.get(name)
-        if facts is None:
+        if facts is None or not facts.reaches(setting.episodes):
             facts = describe_model(FactsTask(source, setting.episodes))
             store.write_models({name: facts})
         best = facts.start_value_exact
-        if store.status(setting.id) is not RunStatus.DONE:
+        if store.status(setting.id, setting.episodes) is not RunStatus.DONE:
             try:
                 path = store.checkpoint(setting.id)
                 files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))

@@ -15,11 +15,16 @@ Option = bool | int | float | str | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelSetting:
-    """A model as the user wrote it, and the basis its learners and planners use."""
+    """A model as the user wrote it, and the basis its learners and planners use.
+
+    With a `structure` it is an environment, whose structure has the basis; both are places of
+    functions.
+    """
 
     id: str
     model: str
     basis: str
+    structure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +91,11 @@ class Specification:
             "episodes": self.episodes,
             "seeds": list(self.seeds),
             "checkpoint_every": self.checkpoint_every,
-            "models": [{"id": m.id, "model": m.model, "basis": m.basis} for m in self.models],
+            "models": [
+                {"id": m.id, "model": m.model, "basis": m.basis}
+                | ({} if m.structure is None else {"structure": m.structure})
+                for m in self.models
+            ],
             "learners": [
                 {"id": one.id, "learner": one.learner, "label": one.label}
                 | {"options": dict(one.options)}

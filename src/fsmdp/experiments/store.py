@@ -6,7 +6,7 @@ RUNS/models.json           what is known of each model: exact value, certified b
 RUNS/provenance.json       what made the results, with which command
 RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is done if it exists
 RUNS/runs/ID/episodes.parquet, timings.parquet
-RUNS/runs/ID/checkpoint.npz    while the run is under way, or after it failed
+RUNS/runs/ID/checkpoint.npz    to go on from
 
 JSON files hold a digest of themselves; `run.json` holds those of its run's frames too.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.specification import Specification
-from fsmdp.foundation.checks import clip, is_number, show, show_names
+from fsmdp.experiments.specification import RunSetting, Specification
+from fsmdp.foundation.checks import clip, is_number, is_whole, show, show_names
 from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
 from fsmdp.foundation.disk import make_folder, read_file, remove_leftovers, write_file
 
@@ -106,6 +106,11 @@ class ModelFacts:
         if self.plan_upper_bound is None or self.plan_policy_mean is None:
             return None
         return relative_gap(self.plan_upper_bound, self.plan_policy_mean)
+
+    def reaches(self, episodes: int) -> bool:
+        """Whether what is said of regret goes as far as so many episodes."""
+        grid = (self.regret_bound or {}).get("episodes")
+        return not grid or grid[-1] >= episodes
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ModelFacts:
@@ -193,11 +198,17 @@ class Store:
         """Where a run under way is written to."""
         return self.run_folder(run_id) / CHECKPOINT
 
-    def status(self, run_id: str) -> RunStatus:
-        """How far a run is, by the files it has."""
+    def status(self, run_id: str, episodes: int) -> RunStatus:
+        """How far a run of so many episodes is, by the files it has.
+
+        One that ended when fewer were asked for is under way again, from its checkpoint.
+        """
         folder = self.run_folder(run_id)
         if (folder / RUN).is_file():
-            found = self._json(folder / RUN).get("status")
+            facts = self._json(folder / RUN)
+            found, had = facts.get("status"), facts.get("episodes")
+            if found == RunStatus.DONE and is_whole(had) and had < episodes:
+                return RunStatus.PARTIAL
             if found not in (RunStatus.DONE, RunStatus.FAILED):
                 raise ModelError(
                     f"{folder / RUN}: status is {show(found)}, expected done or failed; remove the "
@@ -208,7 +219,11 @@ class Store:
 
     def is_complete(self, specification: Specification) -> bool:
         """Whether every run is done."""
-        return all(self.status(run.id) is RunStatus.DONE for run in specification.runs)
+        return all(map(self.is_done, specification.runs))
+
+    def is_done(self, run: RunSetting) -> bool:
+        """Whether a run is done, to its last episode."""
+        return self.status(run.id, run.episodes) is RunStatus.DONE
 
     def make_folder(self) -> None:
         """The folder itself."""
@@ -218,8 +233,6 @@ class Store:
         """A folder for each run, without what a killed process left that no one needs."""
         for run in specification.runs:
             make_folder(self.run_folder(run.id))
-            if self.status(run.id) is RunStatus.DONE:
-                self.checkpoint(run.id).unlink(missing_ok=True)
         folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
         for folder in folders:
             for name in WRITTEN:
@@ -242,7 +255,8 @@ class Store:
     def write_run(self, run_id: str, files: RunFiles) -> None:
         """A run's files; `run.json` last, since it says that the others are there.
 
-        A failed run keeps its checkpoint, to go on from there once the cause is removed.
+        A run keeps its checkpoint, to go on from there once the cause of a failure is removed, or
+        when more episodes are asked for.
         """
         folder = self.run_folder(run_id)
         if files.episodes is not None:
@@ -252,8 +266,6 @@ class Store:
         frames = {EPISODES: files.episodes, TIMINGS: files.timings}
         digests = {name: digest_bytes(one) for name, one in frames.items() if one is not None}
         write_json(folder / RUN, files.facts | {DIGESTS: digests})
-        if files.episodes is not None:
-            (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def read_specification(self) -> Specification | None:
         """The specification with its defaults; None in a folder that has none."""
@@ -347,7 +359,7 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
             f"{str(folder)!r} holds no runs: expected a folder with {SPECIFICATION}, found "
             f"{show_names(sorted(there))}; make one with `fsmdp compare SPEC.toml`."
         )
-    ended = [run.id for run in specification.runs if _has_ended(store.status(run.id))]
+    ended = [run.id for run in specification.runs if _has_ended(store.status(run.id, run.episodes))]
     return Results(
         specification,
         store.read_models(),

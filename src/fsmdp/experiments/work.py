@@ -12,6 +12,7 @@ from fsmdp.experiments.board import Place
 from fsmdp.experiments.facts import ModelSource
 from fsmdp.experiments.learners import build_learner
 from fsmdp.experiments.lock import is_held_as
+from fsmdp.experiments.own import Simulator
 from fsmdp.experiments.provenance import versions
 from fsmdp.experiments.specification import RunSetting
 from fsmdp.experiments.store import (
@@ -75,7 +76,7 @@ def carry_out(
         setting.learner.learner, model, basis, setting.learner.options, setting.seed
     )
     history = learn(
-        model,
+        model.environment if isinstance(model, Simulator) else model,
         learner,
         setting.episodes,
         setting.seed,

@@ -386,6 +386,16 @@ def n_listed(actions: Sequence[str]) -> int:
     return 1 if isinstance(actions, Actions) else len(actions)
 
 
+def n_joint(actions: Sequence[str]) -> int:
+    """Number of actions, joint ones counted by themselves, however many.
+
+    Where these are too many to list, those that are forbidden are counted with the others.
+    """
+    if isinstance(actions, Actions):
+        return actions.n_joint or actions.count_of_at_most()
+    return len(actions)
+
+
 def show_actions(actions: Sequence[str]) -> str:
     """How many actions there are, for a repr."""
     if not isinstance(actions, Actions):

@@ -15,7 +15,7 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import count_of_states
-from fsmdp.model.actions import Actions, action_variables, inputs_of, show_actions
+from fsmdp.model.actions import Actions, action_variables, inputs_of, n_joint, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import (
@@ -160,9 +160,7 @@ class FactoredMDP:
 
         Where these are too many to list, those that are forbidden are counted with the others.
         """
-        if isinstance(self.actions, Actions):
-            return self.actions.n_joint or self.actions.count_of_at_most()
-        return len(self.actions)
+        return n_joint(self.actions)
 
     @property
     def log10_states(self) -> float:
