@@ -15,6 +15,10 @@ CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
+# Part of the installation, so that the first plan does not wait for it; at once if it is done.
+COMPILE := echo "compiling, a minute the first time"; \
+	$(BIN)/python -c 'from fsmdp.solver.warm import compile_ahead; compile_ahead()'
+
 # Material for MkDocs otherwise prints a notice about a future MkDocs on every build.
 export NO_MKDOCS_2_WARNING := 1
 
@@ -38,10 +42,9 @@ test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation
 	@$(BIN)/lint-imports --no-logo
 	@echo "== documentation"
 	@$(BIN)/mkdocs build --strict --quiet
-	@echo "== compiling"
-	@$(BIN)/python -c 'from fsmdp.solver.warm import compile_ahead; compile_ahead()'
+	@$(COMPILE)
 	@echo "== tests"
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10 --cov --cov-report=term
 
 # Tests of the report open it in Chromium. Without one, and without the right to install one, they
 # are skipped and say so.
@@ -94,7 +97,8 @@ $(CREATED):
 
 $(INSTALLED): pyproject.toml | $(CREATED)
 	@echo "installing fsmdp into $(VENV)"
-	@$(PIP) install -qq -e .
+	@$(PIP) install -qq -e '.[rddl]'
+	@$(COMPILE)
 	@touch $@
 
 $(INSTALLED_DEV): pyproject.toml | $(CREATED)

@@ -18,6 +18,7 @@ ORDER = (
     "own_environment",
     "compare_learners",
     "factored_actions",
+    "unknown_structure",
     "own_figure",
 )
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fsmdp.cli import entry, options
+from fsmdp.cli import entry, lists
 from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import BASES
@@ -145,7 +145,7 @@ def test_entries_that_stand_elsewhere_are_imported_when_they_are_asked_for():
 )
 def test_help_lists_what_is_registered(command, word):
     shown = CliRunner().invoke(entry.app, [command, "--help"], env={"COLUMNS": "300"}).output
-    assert options.listed(options.LISTS[word]()) in shown
+    assert lists.listed(lists.LISTS[word]()) in shown
     assert word not in shown
 
 

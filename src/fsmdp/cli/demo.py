@@ -54,7 +54,6 @@ def demo_command(
     from fsmdp.experiments.runner import compare
 
     began = time.perf_counter()
-    best = _best_values(machines, seeds)
     asked = _specify(machines, large, episodes, range(seed, seed + seeds))
     silent = quiet or as_json
     if not silent:
@@ -64,6 +63,7 @@ def demo_command(
             "A first run also compiles, once."
         )
     planned = _plan(large, seed, silent)
+    best = _best_values(machines, seeds)
     with (
         resumable(output),
         run_bars([_name(asked, run) for run in asked.runs], episodes, silent) as show,

@@ -123,7 +123,14 @@ def _terminal_bar(console: Any, text: str, total: float | None, unit: str) -> It
         *([] if total is None else [TimeRemainingColumn()]),
         TextColumn("{task.fields[note]}", markup=False),
     ]
-    shown = Progress(*columns, console=console, transient=True)
+    # Streams stay as they are: what is imported meanwhile may keep them for good.
+    shown = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
     task = shown.add_task(text, total=total, note="")
     # The work does not wait for us, nor call us when it is in the middle of something.
     timer = threading.Timer(PATIENCE, shown.start)
