@@ -219,13 +219,23 @@ def test_every_target_of_make_exists(page):
         assert set(re.findall(r"^make (\w+)", text, re.M)) <= targets
 
 
-def drawn_layers():
-    """The script beside the documentation, which is no package."""
-    pytest.importorskip("grimp")
-    spec = importlib.util.spec_from_file_location("layers", ROOT / "docs" / "layers.py")
+def script(name):
+    """A script beside the documentation, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def drawn_layers():
+    pytest.importorskip("grimp")
+    return script("layers")
+
+
+def test_the_page_of_the_command_line_is_that_of_the_commands():
+    making = script("commands")
+    found = making.PAGE.read_text(encoding="utf-8")
+    assert making.page() == found, "out of date: run python docs/commands.py"
 
 
 def test_the_picture_of_the_layers_is_that_of_the_imports():

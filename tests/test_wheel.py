@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DEMO = "demo --machines 2 --large 3 --episodes 5 --seeds 1 --workers 1 --json".split()
+DEMO = ["demo", "--machines=2", "--large=3", "--episodes=5", "--seeds=1", "--workers=1", "--json"]
 
 
 def run(*command, **options):

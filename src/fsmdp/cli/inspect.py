@@ -32,7 +32,7 @@ def inspect_command(
         typer.Argument(
             metavar="MODEL",
             help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
-            "rddl:[bold]DOMAIN[/bold]:INSTANCE, or a JSON model file.",
+            "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or my_module:make.",
             autocompletion=complete_model,
         ),
     ] = None,

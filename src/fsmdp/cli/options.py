@@ -13,7 +13,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
-        "rddl:[bold]DOMAIN[/bold]:INSTANCE, or a JSON model file.",
+        "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or my_module:make.",
         autocompletion=lists.complete_model,
     ),
 ]
