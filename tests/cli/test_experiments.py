@@ -144,6 +144,8 @@ def test_compare_prints_one_object_for_machines(swept):
     assert found["runs"] == 8
     assert len(found["failed"]) == 2
     assert {row["done"] for row in found["rows"]} == {0, 2}
+    assert len(found["seeds"]) == 2
+    assert all(row["model"] in found["models"] for row in found["rows"])
     best = found["start_values_exact"]
     assert best["sysadmin-ring-3-horizon=4"] > 0
     assert best["sysadmin-ring-60-horizon=3"] is None

@@ -97,6 +97,8 @@ def compare_command(
 def _facts(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> dict[str, Any]:
     return {
         "folder": folder,
+        "models": {name: facts.text for name, facts in results.models.items()},
+        "seeds": list(results.specification.seeds),
         "runs": len(results.runs),
         "failed": [
             {"id": run.id, "message": run.message}

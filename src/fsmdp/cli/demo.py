@@ -76,8 +76,8 @@ def demo_command(
     rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
-        data = {"plan": planned, "rows": rows, "report": str(report.path), "seconds": seconds}
-        print_json(data)
+        data = {"seed": seed, "plan": planned, "rows": rows, "report": str(report.path)}
+        print_json(data | {"seconds": seconds})
         return
     _show(rows, seconds)
     print(report.path)

@@ -86,7 +86,14 @@ def ippc_command(
     offline, online = scores(found, "mean"), scores(found, "online_mean")
     if as_json:
         rows = [asdict(problem) | dict(result) for problem, result in found.items()]
-        print_json({"results": rows, "mean_score": _mean(offline), "online": _mean(online)})
+        print_json(
+            {
+                "seed": seed,
+                "results": rows,
+                "mean_score": _mean(offline),
+                "online": _mean(online),
+            }
+        )
     else:
         for problem, result in found.items():
             print(_line(problem, result))

@@ -56,6 +56,7 @@ def reproduce_command(
         )
     if as_json:
         facts = {
+            "seed": seed,
             "page": str(done.page),
             "claims": [
                 {

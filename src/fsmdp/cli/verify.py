@@ -46,7 +46,7 @@ def verify_command(
     except checker.BadInputError as error:
         raise ModelError(str(error)) from None
     if as_json:
-        print_json(_facts(verdict))
+        print_json({"model": model_text} | _facts(verdict))
     else:
         print("\n".join(verdict.lines()))
     raise typer.Exit(0 if verdict.proved else 1)
