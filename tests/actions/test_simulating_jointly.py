@@ -155,7 +155,8 @@ def _counts(learner):
                 entry += 1
                 if cell not in seen:
                     seen.add(cell)
-                    begin, end = layout.outcome_start[cell : cell + 2]
+                    begin = layout.outcome_start[cell]
+                    end = begin + learner.cells.n_values[cell]
                     found[function, group, values] = learner.statistics.outcomes[begin:end]
     return found
 

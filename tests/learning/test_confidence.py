@@ -41,7 +41,8 @@ def random_statistics(learner, seed, most=30):
     for cell in range(cells.n_transition_cells):
         n = int(rng.integers(most)) * int(rng.random() < 0.8)
         share = rng.dirichlet(np.ones(cells.n_values[cell]))
-        statistics.outcomes[starts[cell] : starts[cell + 1]] = rng.multinomial(n, share)
+        end = starts[cell] + cells.n_values[cell]
+        statistics.outcomes[starts[cell] : end] = rng.multinomial(n, share)
         statistics.transition_visits[cell] = n
     statistics.reward_visits[:] = rng.integers(most, size=cells.n_reward_cells)
     statistics.reward_sums[:] = rng.random(cells.n_reward_cells) * statistics.reward_visits
@@ -53,7 +54,7 @@ def cell_data(learner, statistics, cell):
     starts, j = learner.cells.layout.outcome_start, learner.cells.function[cell]
     n = statistics.transition_visits[cell]
     values = learner.structure.basis.tables[j].values.ravel()
-    return n, statistics.outcomes[starts[cell] : starts[cell + 1]] / max(n, 1), values
+    return n, statistics.outcomes[starts[cell] :][: len(values)] / max(n, 1), values
 
 
 def extreme_mean(values, empirical, radius, sign):

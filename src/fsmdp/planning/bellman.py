@@ -98,13 +98,17 @@ class BellmanNetwork:
     def backup(self, weights: Floats, intervals: Intervals, view: str = OPTIMISTIC) -> Floats:
         """w_j times the mean of h_j after a step, at the end of its interval that the view takes.
 
-        optimistic: max(w hi, w lo); pessimistic: min(w hi, w lo); point: w times the middle.
+        optimistic: max(w hi, w lo); pessimistic: min(w hi, w lo); point: w times the middle. Where
+        intervals know what cannot be at once, the extremes are taken over what can.
         """
         w = weights[self.backup_columns]
         if intervals.exact:
             return np.asarray(w * intervals.high)
         if view == POINT:
             return np.asarray(w * (intervals.low + intervals.high) / 2)
+        if intervals.together is not None:
+            sign = 1.0 if view == OPTIMISTIC else -1.0
+            return w * intervals.together.means(weights, intervals.low, intervals.high, sign)
         one, other = w * intervals.high, w * intervals.low
         return np.maximum(one, other) if view == OPTIMISTIC else np.minimum(one, other)
 

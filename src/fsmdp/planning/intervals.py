@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from fsmdp.model.tables import Floats
 
 OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
 VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
+
+
+class Together(Protocol):
+    """Sets of several functions' means at once, inside the product of their intervals."""
+
+    def means(self, weights: Floats, low: Floats, high: Floats, sign: float) -> Floats:
+        """The means in the set that are best for `sign` times the weights, (n_backup_entries,)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +32,7 @@ class Intervals:
     high: Floats  # (n_backup_entries,)
     reward_low: Floats | None = None  # (n_reward_entries,) lower ends; None if they are the same
     rounding: Floats | None = None  # (n_backup_entries,) error of low and high, if any
+    together: Together | None = None  # what means of several functions cannot be at once
     exact: bool = field(init=False)  # whether the ends of all functions' means agree
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from scipy import sparse
 from fsmdp.errors import ModelError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.ceiling import ceiling_rows, left_to_earn
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.conditioning import Conditioning, conditioning_of, scaling
 from fsmdp.planning.finish import Solved, finish
@@ -98,6 +99,7 @@ class StagewiseProgram:
 
     `solver` is "simplex" (HiGHS, warm), "interior" (Clarabel, cold but linear in the rows), or
     "auto": interior for large programs that have never been solved, simplex for the others.
+    If it is `capped`, no step's values are above what is left to earn (see `ceiling`).
     """
 
     def __init__(
@@ -106,6 +108,8 @@ class StagewiseProgram:
         means: Floats,
         solver: str = "auto",
         conditioning: Conditioning | None = None,
+        *,
+        capped: bool = False,
     ) -> None:
         if solver not in ("auto", SIMPLEX, INTERIOR):
             raise ModelError(f"solver: expected 'auto', 'simplex' or 'interior', found {solver!r}.")
@@ -119,11 +123,22 @@ class StagewiseProgram:
         matrix = sparse.hstack([values, step.rows.messages], format="csr")
         costs = means @ self._conditioning.matrix
         cost = np.concatenate([costs, np.zeros(step.rows.n_messages)])
+        self._ceiling = ceiling_rows(network.basis) if capped else None
+        if self._ceiling is not None:
+            capped_values = self._ceiling.weights @ self._conditioning.matrix
+            matrix = sparse.bmat(
+                [
+                    [values, step.rows.messages, None],
+                    [capped_values, None, self._ceiling.largest],
+                ],
+                format="csr",
+            )
+            cost = np.concatenate([cost, np.zeros(self._ceiling.largest.shape[1])])
         if solver == "auto":
             solver = INTERIOR if step.n_rows >= INTERIOR_FROM else SIMPLEX
         self.solver = solver
         kind = InteriorProgram if solver == INTERIOR else LiveProgram
-        self._program = kind(cost, matrix, np.zeros(step.n_rows))
+        self._program = kind(cost, matrix, np.zeros(matrix.shape[0]))
         if isinstance(self._program, LiveProgram):
             # Devex weights need no start-up, which steepest edge pays at every restart.
             self._program.set_options(simplex_dual_edge_weight_strategy=1)
@@ -159,9 +174,12 @@ class StagewiseProgram:
         objective = left_open = 0.0
         scale = reward_scale(intervals)
         n_coordinates = self._conditioning.n_coordinates
+        ceilings = None if self._ceiling is None else left_to_earn(network, intervals)
         for step in reversed(range(network.horizon)):
             right_side = network.right_side(following, intervals, view)
             lower = self._gather @ (right_side / scale)
+            if self._ceiling is not None and ceilings is not None:
+                lower = np.concatenate([lower, self._ceiling.lower(ceilings[step] / scale)])
             is_last = step == network.horizon - 1 > 0
             if is_last and self._settled is not None and np.array_equal(lower, self._settled[0]):
                 weights[step] = following = scale * self._settled[1]
@@ -181,6 +199,12 @@ class StagewiseProgram:
             if confirm:
                 left_open += scale * (found.objective - self._program.dual_bound(found))
             unscaled = self._conditioning.weights(found.values[:n_coordinates])
+            if ceilings is not None and not (
+                found.status is Status.OPTIMAL and np.isfinite(unscaled).all()
+            ):
+                # The ceiling itself is a solution, whatever the solver made of it.
+                unscaled = np.zeros(n_functions)
+                unscaled[0] = ceilings[step] / scale
             weights[step] = following = scale * unscaled
             objective = scale * found.objective
             iterations.append(found.iterations)

@@ -93,16 +93,18 @@ def weissman(
     """The paper's sets: an L1 ball around the empirical distribution of the scope's values.
 
     d = 2 |Val(Z_j)| log 2 - 2 log(delta / (2 N |Pa| k^2)),  radius min(2, sqrt(d / n))
-    Ends of the mean over the ball by Algorithm 3, for both signs.
+    Ends of the mean over the ball by Algorithm 3, for both signs. Functions of the same scope and
+    parents share a ball, which N counts once.
     Cost: the number of outcomes. Paper: Algorithms 1 and 3.
     """
     squared = 2 * cells.n_values * math.log(2) - 2 * np.log(
-        delta / (2 * cells.n_learnt * cells.n_parents * float(episode) ** 2)
+        delta / (2 * cells.n_sets * cells.n_parents * float(episode) ** 2)
     )
     low, high = cells.lowest.copy(), cells.highest.copy()
     fill_ball_ends(
         cells.layout.outcome_start,
         cells.layout.value_start,
+        cells.n_values,
         cells.function,
         cells.values,
         cells.descending,
@@ -197,14 +199,24 @@ def reward_bounds(
 
 def empirical_moments(cells: Cells, statistics: Statistics) -> Ends:
     """Mean and sample variance of h_j in every cell; zero where too little was seen."""
+    return _moments(cells, statistics.transition_visits, statistics.outcomes)
+
+
+def weighted_means(cells: Cells, totals: Floats, outcomes: Floats) -> Floats:
+    """Mean of h_j in every cell when its outcomes have these weights, which add up to `totals`."""
+    return _moments(cells, totals, outcomes)[0]
+
+
+def _moments(cells: Cells, totals: np.ndarray, outcomes: np.ndarray) -> Ends:
     means, variances = np.zeros(cells.n_transition_cells), np.zeros(cells.n_transition_cells)
     fill_moments(
         cells.layout.outcome_start,
         cells.layout.value_start,
+        cells.n_values,
         cells.function,
         cells.values,
-        statistics.transition_visits,
-        statistics.outcomes,
+        totals,
+        outcomes,
         means,
         variances,
     )
@@ -227,6 +239,7 @@ def _around(cells: Cells, statistics: Statistics, means: Floats, radius: Floats)
 def fill_moments(
     outcome_start: Integers,
     value_start: Integers,
+    n_values: Integers,
     function: Integers,
     values: Floats,
     visits: Integers,
@@ -241,13 +254,13 @@ def fill_moments(
             continue
         first, at = outcome_start[cell], value_start[function[cell]]
         total = 0.0
-        for y in range(outcome_start[cell + 1] - first):
+        for y in range(n_values[cell]):
             total += outcomes[first + y] * values[at + y]
         mean = total / n
         means[cell] = mean
         if n > 1:
             spread = 0.0
-            for y in range(outcome_start[cell + 1] - first):
+            for y in range(n_values[cell]):
                 spread += outcomes[first + y] * (values[at + y] - mean) ** 2
             variances[cell] = spread / (n - 1)
 
@@ -256,6 +269,7 @@ def fill_moments(
 def fill_ball_ends(
     outcome_start: Integers,
     value_start: Integers,
+    n_values: Integers,
     function: Integers,
     values: Floats,
     descending: Integers,
@@ -266,16 +280,16 @@ def fill_ball_ends(
     high: Floats,
 ) -> None:
     """Extreme means of h_j over L1 balls of squared radius squared / n."""
-    shares = np.zeros(np.diff(outcome_start).max())
+    shares = np.zeros(n_values.max())
     for cell in range(len(function)):
         n = visits[cell]
         if n == 0:
             continue
         first, at = outcome_start[cell], value_start[function[cell]]
-        n_values = outcome_start[cell + 1] - first
-        for y in range(n_values):
+        end = at + n_values[cell]
+        for y in range(n_values[cell]):
             shares[y] = outcomes[first + y] / n
         radius = np.sqrt(squared[cell] / n)
-        own, order = values[at : at + n_values], descending[at : at + n_values]
+        own, order = values[at:end], descending[at:end]
         high[cell] = min(mean_in_ball(shares, own, order, radius), high[cell])
         low[cell] = max(mean_in_ball(shares, own, order[::-1], radius), low[cell])

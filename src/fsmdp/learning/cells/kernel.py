@@ -100,8 +100,9 @@ def count_episode(
             total += q[step, entry]
             width += widths[step, entry]
             value += values[step, value_start[function] + locate_value(layout, function, state)]
-            seen = locate_value(layout, function, following)
-            outcomes[outcome_start[cell - n_reward_cells] + seen] += 1
+            if layout.is_counting[function]:
+                seen = locate_value(layout, function, following)
+                outcomes[outcome_start[cell - n_reward_cells] + seen] += 1
         deselect(lookup, action, tables)
         slack += value - total
         if step == 0:

@@ -2,6 +2,7 @@
 
 A cell is (reward term or basis function, action group, parent assignment). First come those of the
 reward terms, then those of the functions: the order of `Intervals`, in which a planner takes them.
+Functions of the same scope and parents see the same next values: their cells share what is counted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.foundation.checks import check_size
 from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, scope_lookup
@@ -20,6 +22,9 @@ from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.planning.intervals import Intervals
+
+MOST_CELLS, MOST_OUTCOMES = 2**23, 2**26
+"""Of all basis functions: some dozens of bytes for each cell, eight for each outcome."""
 
 
 class CellLayout(NamedTuple):
@@ -32,7 +37,9 @@ class CellLayout(NamedTuple):
     scope_slot: Integers
     scope_stride: Integers
     value_start: Integers  # (n_functions + 1,) first value of each function's scope
-    outcome_start: Integers  # (n_transition_cells + 1,) first outcome of each cell
+    outcome_start: Integers  # (n_transition_cells,) first outcome of each cell: several may share
+    n_outcomes: int
+    is_counting: NDArray[np.bool_]  # (n_functions,) first of those that share outcomes
     cell_of: Integers  # (n_entries,) cell of each number of the look-up: several may share one
 
 
@@ -42,6 +49,7 @@ class Cells:
 
     layout: CellLayout = field(repr=False)
     n_learnt: int  # N: transition cells that are estimated, which those of h_0 are not
+    n_sets: int  # of these, the ones that share outcomes counted once
     function: Integers = field(repr=False)  # (n_transition_cells,) j of each
     values: Floats = field(repr=False)  # h_j at each value of its scope, function after function
     descending: Integers = field(repr=False)  # per function: its values from largest to smallest
@@ -75,7 +83,8 @@ class Cells:
 
 
 def cells_of(structure: Structure) -> Cells:
-    """Lay the cells of a structure out. Cost: their number."""
+    """Lay the cells of a structure out; a SizeError if there are too many. Cost: their number."""
+    check_cells(structure)
     sizes = tuple(variable.size for variable in structure.inputs)
 
     def count(scope: Scope) -> int:
@@ -103,6 +112,9 @@ def cells_of(structure: Structure) -> Cells:
     terms = structure.rewards
     n_term_cells = [count_all(term.parents) for term in terms]
     term = np.repeat(np.arange(len(terms)), n_term_cells)
+    first_like = _first_like(structure)
+    is_counting = first_like == np.arange(len(first_like))
+    outcome_start, n_outcomes = _outcome_starts(n_cells, widths, first_like)
     layout = CellLayout(
         cell_lookup(structure),
         len(terms),
@@ -111,12 +123,15 @@ def cells_of(structure: Structure) -> Cells:
         _integers(slots),
         _integers(strides),
         _integers(value_start),
-        _integers(np.concatenate([[0], np.cumsum(n_values)])),
+        outcome_start,
+        n_outcomes,
+        is_counting,
         _cell_of(structure, len(term), n_cells, [*map(count_all, structure.parents)]),
     )
     return Cells(
         layout=layout,
         n_learnt=max(1, structure.cells),
+        n_sets=max(1, int(np.array(n_cells)[1:][is_counting[1:]].sum())),
         function=function,
         values=np.concatenate(tables),
         descending=np.concatenate([np.argsort(-table, kind="stable") for table in tables]),
@@ -130,6 +145,66 @@ def cells_of(structure: Structure) -> Cells:
         sigma=np.array([t.sigma for t in terms], dtype=np.float64)[term],
         n_term_cells=_integers(n_term_cells)[term],
     )
+
+
+def check_cells(structure: Structure) -> None:
+    """Refuse more cells, or more outcomes to be counted in them, than there is room for."""
+    sizes = tuple(variable.size for variable in structure.inputs)
+    first_like = _first_like(structure)
+    n_cells = [structure.cells_of(number) for number in range(len(structure.parents))]
+    remedy = "use a basis of smaller scopes, or state fewer parents"
+    check_size(sum(n_cells), MOST_CELLS, "the basis functions have", remedy, unit="cells")
+    check_size(
+        sum(
+            cells * table_size(sizes[position] for position in scope)
+            for number, (cells, scope) in enumerate(
+                zip(n_cells, structure.basis.scopes, strict=True)
+            )
+            if first_like[number] == number
+        ),
+        MOST_OUTCOMES,
+        "the cells of the basis functions have",
+        remedy,
+        unit="next values to be counted",
+    )
+
+
+def _first_like(structure: Structure) -> Integers:
+    """For each function the first one of the same scope and parents, of which it may be itself."""
+    first: dict[object, int] = {}
+    found = []
+    for number, (scope, cases) in enumerate(
+        zip(structure.basis.scopes, structure.parents, strict=True)
+    ):
+        contexts = structure.contexts[number] if structure.contexts else None
+        told = None if contexts is None else contexts.tobytes()
+        key = (scope, cases.groups, tuple(sorted(cases.exceptions.items())), told)
+        found.append(first.setdefault(key, number))
+    return _integers(found)
+
+
+def functions_alike(structure: Structure) -> list[list[int]]:
+    """Functions of the same scope and parents, which share what is counted."""
+    blocks: dict[int, list[int]] = {}
+    for number, first in enumerate(_first_like(structure).tolist()):
+        blocks.setdefault(first, []).append(number)
+    return list(blocks.values())
+
+
+def _outcome_starts(
+    n_cells: list[int], widths: NDArray[np.int64], first_like: Integers
+) -> tuple[Integers, int]:
+    """First outcome of each cell, and how many outcomes there are."""
+    parts: list[Integers] = []
+    last = 0
+    for number, cells in enumerate(n_cells):
+        first = first_like[number]
+        if first < number:
+            parts.append(parts[first])
+            continue
+        parts.append(last + widths[number] * np.arange(cells))
+        last += int(widths[number]) * cells
+    return _integers(np.concatenate(parts)), last
 
 
 def _cell_of(

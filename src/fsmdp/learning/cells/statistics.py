@@ -31,7 +31,7 @@ class Statistics:
     """
 
     visits: Integers  # (n_reward_cells + n_transition_cells,)
-    outcomes: Integers  # next values of each transition cell, cell after cell
+    outcomes: Integers  # next values of transition cells; cells of one scope and parents share
     reward_sums: Floats  # (n_reward_cells,)
     starts: Integers  # first values of each function's scope, function after function
     episodes: int = 0
@@ -42,7 +42,7 @@ class Statistics:
         layout = cells.layout
         return cls(
             np.zeros(cells.n_reward_cells + cells.n_transition_cells, dtype=np.int64),
-            np.zeros(layout.outcome_start[-1], dtype=np.int64),
+            np.zeros(layout.n_outcomes, dtype=np.int64),
             np.zeros(cells.n_reward_cells),
             np.zeros(layout.value_start[-1], dtype=np.int64),
         )
@@ -109,12 +109,13 @@ class Statistics:
         layout = cells.layout
         if not episodes <= self.episodes <= MOST_COUNTED:
             raise ValueError(f"episodes: expected at least {episodes}, found {self.episodes}")
-        for name, counts, starts, expected in (
-            ("outcomes", self.outcomes, layout.outcome_start, self.transition_visits),
-            ("starts", self.starts, layout.value_start, self.episodes),
+        starts, set_of_cell = np.unique(layout.outcome_start, return_inverse=True)
+        for name, counts, firsts, at, expected in (
+            ("outcomes", self.outcomes, starts, set_of_cell, self.transition_visits),
+            ("starts", self.starts, layout.value_start[:-1], slice(None), self.episodes),
         ):
             # Sums of floats do not wrap, and are exact as long as they matter.
-            if (np.add.reduceat(counts.astype(float), starts[:-1]) != expected).any():
+            if (np.add.reduceat(counts.astype(float), firsts)[at] != expected).any():
                 raise ValueError(f"{name}: expected as many as there were visits and episodes")
         if self.visits.max(initial=0) > MOST_COUNTED:
             raise ValueError(f"visits: expected at most {MOST_COUNTED}")

@@ -9,18 +9,22 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import is_number, show
+from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading
 from fsmdp.learning.cells.confidence import empirical_moments
+from fsmdp.learning.cells.layout import check_cells
+from fsmdp.learning.cells.together import indicators_of
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
-from fsmdp.learning.learners.warm import Warm
+from fsmdp.learning.learners.warm import STAGEWISE, Warm
 from fsmdp.learning.options import LARGEST, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
+from fsmdp.model.variables import table_size
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.greedy import q_entries_of
 from fsmdp.planning.intervals import PESSIMISTIC, Intervals
@@ -29,6 +33,9 @@ from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise
 
 EVERY_EPISODE = 0.0
+
+MOST_ENTRIES = 2**24
+"""Numbers of all steps of a plan: several arrays of so many are held at once."""
 
 
 def _read_replan(text: str) -> str | float:
@@ -60,18 +67,34 @@ class FactoredLearner(CountingLearner):
         known_rewards: Sequence[Reward] | None,
     ) -> None:
         self.growth = _growth(replan)
-        planner = Warm(method)
+        planner = Warm(method, capped=method == STAGEWISE and self.optimistic)
         # Before cells are laid out: what is too wide to plan in is refused in no time.
-        self.network = network_of_structure(check_structure(self.name, structure))
+        check_entries(check_structure(self.name, structure))
+        self.network = network_of_structure(structure)
         super().__init__(structure, seed=seed, known_rewards=known_rewards)
         self.planner = planner.start(self.network)
+        self.together = indicators_of(structure)
+        self.coarse = None
+        if planner.capped:
+            self.coarse = coarse_planner(structure, self.network.backup_columns, planner)
         self._ties = TieBreaker(structure)
 
     def follow(self, intervals: Intervals) -> Planned:
-        """The greedy policy of a plan for these intervals, to within epsilon = sqrt(1 / k)."""
+        """The greedy policy of a plan for these intervals, to within epsilon = sqrt(1 / k).
+
+        Of two programs, that of all functions and that of single variables' alone, an optimistic
+        learner follows the one whose V_1 is smaller at the start.
+        """
         network, epsilon = self.network, math.sqrt(1 / self.episode)
         intervals = self.cells.spread(intervals)
-        found = self.planner.plan(intervals, self.start_means(), epsilon)
+        if self.planner.method == STAGEWISE:
+            intervals = replace(intervals, together=self.together)
+        start = self.start_means()
+        found = self.planner.plan(intervals, start, epsilon)
+        if self.coarse is not None:
+            other = self.coarse.plan(intervals, start, epsilon)
+            if start @ other.weights[0] < start @ found.weights[0]:
+                found = other
         q = q_entries_of(network, intervals, found.weights)
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
@@ -139,12 +162,34 @@ class FactoredLearner(CountingLearner):
 
     def state(self) -> dict[str, np.ndarray]:
         """Random state and bases: what the next plan depends on besides the statistics."""
-        return super().state() | {"bases": self.planner.bases()}
+        coarse = {} if self.coarse is None else {"coarse bases": self.coarse.planner.bases()}
+        return super().state() | {"bases": self.planner.bases()} | coarse
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
         super().restore(state)
         self.planner.restart_from(state["bases"])
+        if self.coarse is not None:
+            self.coarse.planner.restart_from(state["coarse bases"])
+
+
+def check_entries(structure: Structure) -> None:
+    """Refuse a structure whose plans would not fit, or whose cells are too many."""
+    check_cells(structure)
+    assert structure.horizon is not None
+    sizes = [variable.size for variable in structure.inputs]
+    n_entries = sum(
+        table_size(sizes[position] for position in scope)
+        for cases in (*structure.parents, *(term.parents for term in structure.rewards))
+        for scope in cases
+    )
+    check_size(
+        structure.horizon * n_entries,
+        MOST_ENTRIES,
+        f"plans for {structure.horizon} steps of {len(structure.basis)} functions have",
+        "use a basis of smaller scopes, state fewer parents, or give a shorter horizon",
+        unit="numbers",
+    )
 
 
 def _growth(replan: object) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fsmdp.foundation.kinds import POSITIVE
+from fsmdp.learning.cells.confidence import weighted_means
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import REPLAN, FactoredLearner
 from fsmdp.learning.learners.registry import LearnerEntry, builder
@@ -22,7 +23,7 @@ class PSRLFactored(FactoredLearner):
     """Posterior sampling, cell by cell.
 
     The next values of a cell have a Dirichlet posterior, whose prior is `prior` for each value (1:
-    all distributions alike). A reward cell has a normal prior over the middle of its bounds with a
+    all distributions alike); functions of the same scope and parents share the draw. A reward cell has a normal prior over the middle of its bounds with a
     deviation of half their distance; draws are clipped to the bounds, and a term without noise is
     known after one visit. Cells are drawn independently, so a draw need not be the model of any
     process: the planner does not ask for one. `replan` as for `UCRLFactored`.
@@ -45,25 +46,24 @@ class PSRLFactored(FactoredLearner):
         super().__init__(
             structure, seed=seed, method=STAGEWISE, replan=replan, known_rewards=known_rewards
         )
-        cells = self.cells
-        outcome_cell = np.repeat(np.arange(cells.n_transition_cells), cells.n_values)
-        first_value = cells.layout.value_start[cells.function]
-        within = np.arange(len(outcome_cell)) - cells.layout.outcome_start[outcome_cell]
-        self._outcome_values = cells.values[first_value[outcome_cell] + within]
+        starts, first_cell, self._set_of_cell = np.unique(
+            self.cells.layout.outcome_start, return_index=True, return_inverse=True
+        )
+        self._set_starts, self._set_sizes = starts, self.cells.n_values[first_cell]
 
     def sample_means(self) -> Floats:
         """Mean of h_j in every cell, under distributions drawn from the posterior."""
-        firsts = self.cells.layout.outcome_start[:-1]
+        cells, firsts = self.cells, self._set_starts
         draws = self.rng.standard_gamma(self.prior + self.statistics.outcomes)
         totals = np.add.reduceat(draws, firsts)
         empty = np.flatnonzero(totals == 0)
         if len(empty):
             # A small prior can draw nothing but zeros; then all is on one value, at random.
-            draws[firsts[empty] + self.rng.integers(self.cells.n_values[empty])] = 1.0
+            draws[firsts[empty] + self.rng.integers(self._set_sizes[empty])] = 1.0
             totals[empty] = 1.0
-        means = np.add.reduceat(draws * self._outcome_values, firsts) / totals
-        means[self.cells.lowest == self.cells.highest] = 1.0  # only the constant is
-        return np.clip(means, self.cells.lowest, self.cells.highest)
+        means = weighted_means(cells, totals[self._set_of_cell], draws)
+        means[cells.lowest == cells.highest] = 1.0  # only the constant is
+        return np.clip(means, cells.lowest, cells.highest)
 
     def sample_rewards(self) -> Floats:
         """Mean of every reward cell, drawn from the posterior; the truth where it is known."""

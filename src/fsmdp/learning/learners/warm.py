@@ -30,13 +30,14 @@ class Warm:
     """A planner is its options: here the program, `stagewise` (warm) or `joint` (cold)."""
 
     method: str = STAGEWISE
+    capped: bool = False  # stages: by what is left to earn
 
     def __post_init__(self) -> None:
         as_choice(self.method, "method", METHODS)
 
     def start(self, network: BellmanNetwork) -> WarmPlanner:
         """The planner at work in one network of a finite horizon, with its program built."""
-        return WarmPlanner(network, self.method)
+        return WarmPlanner(network, self.method, self.capped)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,9 +51,10 @@ class Weighed:
 class WarmPlanner:
     """Plans again and again in one network; stages restart from the bases of the last plan."""
 
-    def __init__(self, network: BellmanNetwork, method: str) -> None:
+    def __init__(self, network: BellmanNetwork, method: str, capped: bool) -> None:
         self.network = network
         self.method = method
+        self._capped = capped
         self.uniform = np.array([table.values.mean() for table in network.basis])
         self._program = None
         if method == STAGEWISE:
@@ -87,7 +89,7 @@ class WarmPlanner:
         program.set_stage_bases(bases)
 
     def _build(self, solver: str) -> StagewiseProgram:
-        return StagewiseProgram(self.network, self.uniform, solver)
+        return StagewiseProgram(self.network, self.uniform, solver, capped=self._capped)
 
     def _certified(self, intervals: Intervals, start: Floats) -> Weighed:
         if self._program is None:
