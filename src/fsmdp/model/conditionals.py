@@ -103,6 +103,27 @@ class Dynamics:
             lambda ancestry: (ancestry.mechanisms, ancestry.groups)
         )
 
+    def groups(self, n_variables: int) -> tuple[Scope, ...]:
+        """Variables that have something drawn in common, under whatever action, together.
+
+        Next values of different groups are independent given the state and the action.
+        """
+        group_of = list(range(len(self.mechanisms)))
+
+        def root(index: int) -> int:
+            while group_of[index] != index:
+                index = group_of[index]
+            return index
+
+        for index, mechanism in enumerate(self.mechanisms):
+            for kernel in mechanism.cases:
+                for drawn in kernel.drawn:
+                    group_of[root(index)] = root(self.drawn_by[drawn])
+        found: dict[int, list[int]] = {}
+        for position in range(n_variables):
+            found.setdefault(root(self.drawn_by[position]), []).append(position)
+        return tuple(map(tuple, found.values()))
+
     def _closure(self, scope: Scope, drawn_of: Callable[[int], Sequence[int]]) -> tuple[int, ...]:
         """Mechanisms that draw the scope, what those look at, and so on; in drawing order."""
         seen: set[int] = set()

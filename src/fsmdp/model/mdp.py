@@ -187,8 +187,13 @@ class FactoredMDP:
         return compute_marginals(bound, self.dynamics, self.input_sizes, check)
 
     def structure(self, basis: Basis) -> Structure:
-        """What a learner is told: parents as declared, whatever the probabilities are."""
+        """What a learner is told: parents as declared, whatever the probabilities are.
+
+        So is independence: variables are drawn together if what has to be drawn for one of them is
+        drawn for the other too.
+        """
         bound = check_basis(basis).bind(self.variables)
+        groups = self.dynamics.groups(len(self.variables))
         by_scope = {
             scope: self.dynamics.ancestry(scope).map(lambda ancestry: ancestry.parent_scope)
             for scope in set(bound.scopes)
@@ -210,20 +215,26 @@ class FactoredMDP:
             ),
             bound,
             tuple(by_scope[scope] for scope in bound.scopes),
-            self._contexts(bound),
+            self._contexts(bound.scopes),
+            groups,
+            tuple(
+                self.dynamics.ancestry(group).map(lambda ancestry: ancestry.parent_scope)
+                for group in groups
+            ),
+            self._contexts(groups),
         )
 
-    def _contexts(self, bound: Basis) -> tuple[Any, ...]:
-        """Where parents do not matter under some values of action variables, by function."""
+    def _contexts(self, scopes: Sequence[Scope]) -> tuple[Any, ...]:
+        """Where parents do not matter under some values of action variables, by scope."""
         if not isinstance(self.actions, Actions):
             return ()
         sizes, n = self.input_sizes, len(self.variables)
         by_scope = {
             scope: contexts_of(self.dynamics.ancestry(scope).groups[0], sizes, n)
-            for scope in set(bound.scopes)
+            for scope in set(scopes)
             if scope
         }
-        return tuple(by_scope.get(scope) for scope in bound.scopes)
+        return tuple(by_scope.get(scope) for scope in scopes)
 
     def action_values(self, action: object) -> tuple[int, ...]:
         """What an action gives to the action variables; nothing where actions are a list.

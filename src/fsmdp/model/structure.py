@@ -63,6 +63,10 @@ class Structure:
     `contexts` may say, for each function, which assignments of its parents are the same to it (the
     number of each assignment's cell): parents that do not matter under some values of the action
     variables. Empty where all are told apart.
+
+    `independent` may state groups of variables, every variable in one of them: given the state and
+    the action, the next values of different groups are independent, and those of a group are drawn
+    together from the parents in `group_parents`. Empty where nothing is stated.
     """
 
     variables: tuple[Variable, ...]
@@ -73,6 +77,23 @@ class Structure:
     basis: Basis
     parents: tuple[Cases[Scope], ...]  # one per basis function
     contexts: tuple[NDArray[np.int64] | None, ...] = ()
+    independent: tuple[Scope, ...] = ()
+    group_parents: tuple[Cases[Scope], ...] = ()  # one per group
+    group_contexts: tuple[NDArray[np.int64] | None, ...] = ()  # likewise, or empty
+
+    def __post_init__(self) -> None:
+        stated = [position for group in self.independent for position in group]
+        if self.independent and sorted(stated) != list(range(len(self.variables))):
+            raise ModelError(
+                f"independent: expected groups that hold each of {len(self.variables)} variables "
+                f"once, by position, found {show(self.independent)}; put variables that are drawn "
+                "together into one group."
+            )
+        if len(self.group_parents) != len(self.independent):
+            raise ModelError(
+                f"group_parents: expected parents for {plural(len(self.independent), 'group')}, "
+                f"found {len(self.group_parents)}; give one for each group of `independent`."
+            )
 
     @classmethod
     def from_parents(
@@ -85,6 +106,7 @@ class Structure:
         basis: Basis,
         horizon: int | None,
         discount: float = 1.0,
+        independent: bool | Sequence[Sequence[str] | str] = False,
     ) -> Structure:
         """A structure written by hand: the parents of each variable by action group.
 
@@ -92,6 +114,12 @@ class Structure:
         current values that matter, through whatever is drawn. A basis function's parents are those
         of all its variables together, which holds however correlated the variables are. Reward
         terms may have tables (they are checked and then left out) or none.
+
+        `independent` is True if, given the state and the action, all next values are drawn
+        independently, or a list of names and groups of names that are; variables in none of them
+        are taken to be drawn together. Nothing is assumed unless it is stated: a learner that
+        counts by variable is wrong, however much it counts, where variables are correlated (see
+        `check_independence`).
         """
         variables = as_variables(variables, "variables")
         actions = as_actions(actions)
@@ -114,6 +142,11 @@ class Structure:
                     resolve_mean(case, reward, inputs, positions)
         by_variable = [resolve(by_name[v.name], f"parents of {show(v.name)}") for v in variables]
         bound = check_basis(basis).bind(variables)
+
+        def parents_of(scope: Scope) -> Cases[Scope]:
+            return common_groups([by_variable[p] for p in scope], n_listed(actions)).map(_union)
+
+        groups = _as_groups(independent, variables)
         return cls(
             variables,
             actions,
@@ -124,10 +157,9 @@ class Structure:
                 for r in rewards
             ),
             bound,
-            tuple(
-                common_groups([by_variable[p] for p in scope], n_listed(actions)).map(_union)
-                for scope in bound.scopes
-            ),
+            tuple(parents_of(scope) for scope in bound.scopes),
+            independent=groups,
+            group_parents=tuple(map(parents_of, groups)),
         )
 
     @property
@@ -174,6 +206,21 @@ class Structure:
             f"{plural(len(self.basis), 'basis function')}, {show_count(self.cells)} cells, "
             f"{show_end(self.horizon, self.discount)})"
         )
+
+
+def _as_groups(independent: object, variables: Sequence[Variable]) -> tuple[Scope, ...]:
+    """Groups of variables by position, those that are not named in one group at the end."""
+    if isinstance(independent, bool):
+        return tuple((position,) for position in range(len(variables))) if independent else ()
+    remedy = "give True, or a list of names and of groups of names"
+    listed = as_items(independent, "independent", "groups of variables", remedy)
+    positions, found = positions_by_name(variables), []
+    for group in listed:
+        names = as_names(group, "independent")
+        found.append(tuple(sorted(find_positions(names, positions, "independent"))))
+    named = {position for group in found for position in group}
+    rest = tuple(position for position in range(len(variables)) if position not in named)
+    return (*found, rest) if rest else tuple(found)
 
 
 def _union(scopes: Sequence[Scope]) -> Scope:

@@ -1,10 +1,10 @@
 """Ceilings: rows of a stage's program that keep optimistic values below what is left to earn.
 
 The optimistic backup of w is at most R + w_0 + sum over scopes of max_y sum_j w_j h_j(y), whatever
-intervals say. Let that sum be at most C_l = m_l + HEADROOM (M_l - m_l), with M_l the most and m_l the
-least that can be earned from step l on: then no backup in the step before is above C_{l-1}, the
-constant C_{l-1} solves its program, and so on to the first step. Values, and with them weights, stay
-of the order of what an episode can earn.
+intervals say. Let that sum be at most C_l = m_l + HEADROOM (M_l - m_l), with M_l the most and m_l
+the least that can be earned from step l on: then no backup in the step before is above C_{l-1}, the
+constant C_{l-1} solves its program, and so on to the first step. Values, and with them weights,
+stay of the order of what an episode can earn.
 """
 
 from __future__ import annotations

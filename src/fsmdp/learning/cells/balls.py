@@ -29,3 +29,14 @@ def mean_in_ball(probabilities: Floats, values: Floats, order: Integers, radius:
         mean -= taken * values[order[i]]
         left -= taken
     return mean  # type: ignore[no-any-return]
+
+
+@compiled(inline="always")
+def sort_descending(values: Floats, order: Integers) -> None:
+    """Positions of a few values from the largest to the smallest, without allocating."""
+    for y in range(len(values)):
+        at = y
+        while at > 0 and values[order[at - 1]] < values[y]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = y

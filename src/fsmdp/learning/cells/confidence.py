@@ -27,6 +27,8 @@ from fsmdp.planning.intervals import Intervals
 Ends = tuple[Floats, Floats]
 """Lower and upper ends, one of each for every cell."""
 
+BISECTIONS = 50
+
 Means = Callable[[Cells, Statistics, int, float, float], Ends]
 """From cells, statistics, episode, delta and scale to the ends of every transition cell's mean."""
 
@@ -164,9 +166,38 @@ def bernstein(
     return low, high
 
 
+def chernoff(
+    cells: Cells,
+    statistics: Statistics,
+    episode: int,  # noqa: ARG001
+    delta: float,
+    scale: float = 1.0,
+) -> Ends:
+    """Chernoff's inequality on the mean of h_j: the means m with n kl(mean, m) <= L.
+
+    kl(p, q) = p log(p / q) + (1 - p) log((1 - p) / (1 - q)) of means scaled to [0, 1],
+    L = log(2 N pi^2 n^2 / (6 delta)). It holds for every variable in [0, 1], with the union of
+    `hoeffding`, inside whose sets it lies (Pinsker); it is far smaller where means are near an end.
+    Cost: a bisection in each cell. Source: Garivier and Cappe (2011), Lemma 9.
+    """
+    n = np.maximum(statistics.transition_visits, 1)
+    ranges = np.maximum(cells.highest - cells.lowest, 1e-300)
+    means, _ = empirical_moments(cells, statistics)
+    shares = np.clip((means - cells.lowest) / ranges, 0.0, 1.0)
+    allowed = scale * _visits_log(2 * cells.n_learnt, n, delta) / n
+    low, high = np.zeros(len(n)), np.ones(len(n))
+    fill_divergence_ends(shares, allowed, low, high)
+    seen = (statistics.transition_visits > 0) & (cells.highest > cells.lowest)
+    return (
+        np.where(seen, cells.lowest + ranges * low, cells.lowest),
+        np.where(seen, cells.lowest + ranges * high, cells.highest),
+    )
+
+
 register(ConfidenceSet("weissman", weissman, by_visits=False))
 register(ConfidenceSet("hoeffding", hoeffding))
 register(ConfidenceSet("bernstein", bernstein))
+register(ConfidenceSet("chernoff", chernoff))
 
 
 def reward_bounds(
@@ -233,6 +264,33 @@ def _around(cells: Cells, statistics: Statistics, means: Floats, radius: Floats)
     low = np.where(seen, np.maximum(means - radius, cells.lowest), cells.lowest)
     high = np.where(seen, np.minimum(means + radius, cells.highest), cells.highest)
     return low, high
+
+
+@compiled()
+def fill_divergence_ends(shares: Floats, allowed: Floats, low: Floats, high: Floats) -> None:
+    """Outermost q on both sides of each share p with kl(p, q) at most what is allowed."""
+    for cell in range(len(shares)):
+        p = shares[cell]
+        for side in range(2):
+            end = float(side)
+            inside, outside = p, end
+            for _ in range(BISECTIONS):
+                q = (inside + outside) / 2
+                # Halving can reach an end: as far as numbers go, nothing is between it and p then.
+                divergence = np.inf if (p > 0 and q <= 0) or (p < 1 and q >= 1) else 0.0
+                if p > 0 and q > 0:
+                    divergence += p * np.log(p / q)
+                if p < 1 and q < 1:
+                    divergence += (1 - p) * np.log((1 - p) / (1 - q))
+                if divergence <= allowed[cell]:
+                    inside = q
+                else:
+                    outside = q
+            # The outer end of the last bracket, so that rounding keeps the truth inside.
+            if side == 0:
+                low[cell] = outside
+            else:
+                high[cell] = outside
 
 
 @compiled()

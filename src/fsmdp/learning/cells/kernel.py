@@ -96,7 +96,7 @@ def count_episode(
             entry = locate(lookup, tables[n_terms + function], state)
             cell = layout.cell_of[entry]
             visits[cell] += 1
-            grown |= function > 0 and visits[cell] >= replan_at[cell]
+            grown |= visits[cell] >= replan_at[cell]
             total += q[step, entry]
             width += widths[step, entry]
             value += values[step, value_start[function] + locate_value(layout, function, state)]

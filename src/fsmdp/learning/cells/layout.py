@@ -71,6 +71,11 @@ class Cells:
         at = self.layout.cell_of[n_reward_cells:] - n_reward_cells
         return replace(intervals, low=intervals.low[at], high=intervals.high[at])
 
+    def first_cells(self) -> Integers:
+        """The first transition cell of each function."""
+        functions = np.arange(len(self.layout.value_start) - 1)
+        return np.asarray(np.searchsorted(self.function, functions))
+
     @property
     def n_transition_cells(self) -> int:
         """Cells of all basis functions, the constant's included."""

@@ -13,13 +13,16 @@ from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading
 from fsmdp.learning.cells.confidence import empirical_moments
 from fsmdp.learning.cells.layout import check_cells
+from fsmdp.learning.cells.products import products_of
+from fsmdp.learning.cells.sets import sets_of
 from fsmdp.learning.cells.together import indicators_of
+from fsmdp.learning.drawn.model import Groups, count_groups
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
 from fsmdp.learning.learners.warm import STAGEWISE, Warm
-from fsmdp.learning.options import LARGEST, check_structure
+from fsmdp.learning.options import LARGEST, as_choice, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -33,6 +36,10 @@ from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise
 
 EVERY_EPISODE = 0.0
+
+PROGRAM, SOLVER = "program", "solver"
+PLANNERS = (PROGRAM, SOLVER)
+"""The linear program, or the best of several policies for a model that was drawn."""
 
 MOST_ENTRIES = 2**24
 """Numbers of all steps of a plan: several arrays of so many are held at once."""
@@ -65,54 +72,93 @@ class FactoredLearner(CountingLearner):
         method: str,
         replan: str | float,
         known_rewards: Sequence[Reward] | None,
+        independent: bool = True,
+        planner: str = PROGRAM,
     ) -> None:
         self.growth = _growth(replan)
-        planner = Warm(method, capped=method == STAGEWISE and self.optimistic)
+        self.planned_by = as_choice(planner, "planner", PLANNERS)
+        self.groups: Groups | None = None
+        warm = Warm(method, capped=method == STAGEWISE and self.optimistic)
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
         self.network = network_of_structure(structure)
+        self.products = products_of(structure) if independent else None
+        if self.planned_by == SOLVER:
+            counted = structure if self.products is None else self.products.counted
+            self.groups = count_groups(structure, counted)
         super().__init__(structure, seed=seed, known_rewards=known_rewards)
-        self.planner = planner.start(self.network)
+        self.first_cell = self.cells.first_cells()
+        if self.products is not None:
+            learnt = self.is_learnt()
+            sets = np.unique(self.cells.layout.outcome_start[learnt])
+            self.cells = replace(self.cells, n_learnt=int(learnt.sum()), n_sets=len(sets))
+        self.sets = sets_of(self.cells)
+        self.planner = warm.start(self.network)
         self.together = indicators_of(structure)
         self.coarse = None
-        if planner.capped:
-            self.coarse = coarse_planner(structure, self.network.backup_columns, planner)
+        if warm.capped:
+            self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
         self._ties = TieBreaker(structure)
+
+    def counted_structure(self) -> Structure:
+        """What was told, functions of independent parts of products, and those of groups."""
+        if self.groups is not None:
+            return self.groups.counted
+        return self.structure if self.products is None else self.products.counted
+
+    def is_learnt(self) -> np.ndarray:
+        """For each transition cell whether a plan depends on its counts."""
+        if self.products is None:
+            return np.asarray(self.cells.function > 0)
+        learnt = self.products.is_learnt
+        known = self.cells.function < len(learnt)
+        return np.asarray(known & learnt[np.where(known, self.cells.function, 0)])
 
     def follow(self, intervals: Intervals) -> Planned:
         """The greedy policy of a plan for these intervals, to within epsilon = sqrt(1 / k).
 
         Of two programs, that of all functions and that of single variables' alone, an optimistic
-        learner follows the one whose V_1 is smaller at the start.
+        learner follows the one whose V_1 is smaller at the start, that of all if neither is below
+        the most that an episode can earn.
         """
         network, epsilon = self.network, math.sqrt(1 / self.episode)
-        intervals = self.cells.spread(intervals)
+        intervals = self.planned_for(intervals)
         if self.planner.method == STAGEWISE:
             intervals = replace(intervals, together=self.together)
         start = self.start_means()
         found = self.planner.plan(intervals, start, epsilon)
         if self.coarse is not None:
             other = self.coarse.plan(intervals, start, epsilon)
-            if start @ other.weights[0] < start @ found.weights[0]:
+            # What no episode can earn says nothing, whichever program says it.
+            most = min(self.structure.largest_return, float(start @ found.weights[0]))
+            if start @ other.weights[0] < most:
                 found = other
         q = q_entries_of(network, intervals, found.weights)
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
+        layout = self.cells.layout
         acting = Acting(
             self._ties.policy(q, largest, self.rng, self.lasting()),
-            found.weights[:, network.value_columns] * network.values,
-            q,
-            q - lowest,
+            _padded(
+                found.weights[:, network.value_columns] * network.values, layout.value_start[-1]
+            ),
+            _padded(q, len(layout.cell_of)),
+            _padded(q - lowest, len(layout.cell_of)),
             self.replan_at(),
         )
         return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
+
+    def planned_for(self, intervals: Intervals) -> Intervals:
+        """Numbers by cell as those of the functions that are planned with, laid out for it."""
+        spread, n = self.cells.spread(intervals), len(self.network.backup_columns)
+        return replace(spread, low=spread.low[:n], high=spread.high[:n])
 
     def start_means(self) -> Floats:
         """Means of h_j over the first states seen; over all states alike before the first."""
         if self.statistics.episodes == 0:
             return self.planner.uniform
         columns, values = self.network.value_columns, self.network.values
-        totals = np.bincount(columns, weights=self.statistics.starts * values)
+        totals = np.bincount(columns, weights=self.statistics.starts[: len(values)] * values)
         return np.asarray(totals / self.statistics.episodes)
 
     def plan(self) -> Plan:
@@ -127,6 +173,9 @@ class FactoredLearner(CountingLearner):
         means = np.where(
             statistics.transition_visits > 0, means, (cells.lowest + cells.highest) / 2
         )
+        if self.products is not None:
+            shares = self.sets.shares(statistics.outcomes.astype(np.float64))
+            means = self.products.means(means, shares, cells.layout.outcome_start, self.first_cell)
         n = statistics.reward_visits
         rewards = np.where(
             n > 0,
@@ -135,7 +184,7 @@ class FactoredLearner(CountingLearner):
         )
         rewards = np.where(self.cell_known, self.known_means, rewards)
         start = self.start_means()
-        intervals = self.cells.spread(Intervals(rewards, means, means))
+        intervals = self.planned_for(Intervals(rewards, means, means))
         problem = Problem(self.network, intervals, start, start, self.planner.uniform)
         return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
 
@@ -145,7 +194,14 @@ class FactoredLearner(CountingLearner):
         if self.growth == EVERY_EPISODE:
             return np.zeros(len(n), dtype=np.int64)
         grown = np.minimum(np.ceil((1 + self.growth) * n), NEVER)
-        return np.asarray(np.maximum(n + 1, grown), dtype=np.int64)
+        due = np.asarray(np.maximum(n + 1, grown), dtype=np.int64)
+        constant = self.cells.n_reward_cells
+        if self.planned_by == SOLVER:
+            # Its plans are dear: the steps of all episodes are to have grown, not some cell.
+            due[:constant] = due[constant + 1 :] = NEVER
+        else:
+            due[constant:][~self.is_learnt()] = NEVER
+        return due
 
     def lasting(self) -> float:
         """Episodes that a plan is expected to last: until the cells met in each of them have grown.
@@ -156,9 +212,11 @@ class FactoredLearner(CountingLearner):
 
     def when_to_plan(self) -> str:
         """How a description says when plans are made."""
+        parts = "" if self.products is None else ", products of independent parts"
+        by = ", by the solver" if self.planned_by == SOLVER else ""
         if self.growth == EVERY_EPISODE:
-            return "plans every episode"
-        return f"plans at growth {self.growth:g}"
+            return f"plans every episode{parts}{by}"
+        return f"plans at growth {self.growth:g}{parts}{by}"
 
     def state(self) -> dict[str, np.ndarray]:
         """Random state and bases: what the next plan depends on besides the statistics."""
@@ -190,6 +248,12 @@ def check_entries(structure: Structure) -> None:
         "use a basis of smaller scopes, state fewer parents, or give a shorter horizon",
         unit="numbers",
     )
+
+
+def _padded(numbers: Floats, width: int) -> Floats:
+    """With zeros for what is counted and not planned with."""
+    more = int(width) - numbers.shape[1]
+    return numbers if more == 0 else np.pad(numbers, ((0, 0), (0, more)))
 
 
 def _growth(replan: object) -> float:

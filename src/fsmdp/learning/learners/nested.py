@@ -1,4 +1,4 @@
-"""Optimism that never loses against a coarser basis: two programs, of which the tighter is followed.
+"""Optimism that does not lose against a coarser basis: two programs, the tighter is followed.
 
 Functions of single variables have fewer parents, so that less is unknown of them: early in a run
 their program can be below that of all functions. Both are optimistic, and so is the smaller one.

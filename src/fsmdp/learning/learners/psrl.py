@@ -6,27 +6,46 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.foundation.kinds import POSITIVE
+from fsmdp.errors import ModelError
+from fsmdp.foundation.kinds import POSITIVE, OneOf
 from fsmdp.learning.cells.confidence import weighted_means
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import REPLAN, FactoredLearner
+from fsmdp.learning.drawn.model import model_of
+from fsmdp.learning.drawn.solving import best_policy
+from fsmdp.learning.learners.acting import Planned, unclaimed
+from fsmdp.learning.learners.factored import PLANNERS, PROGRAM, REPLAN, SOLVER, FactoredLearner
 from fsmdp.learning.learners.registry import LearnerEntry, builder
 from fsmdp.learning.learners.warm import STAGEWISE
-from fsmdp.learning.options import as_positive
+from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.planning.intervals import Intervals
 
+REPLAN_BY: dict[str, str | float] = {PROGRAM: "episode", SOLVER: 0.2}
+"""When plans are made unless it is said: by the solver, when all steps have grown by a fifth."""
+
+
+PRIOR_BY = {PROGRAM: 1.0, SOLVER: 0.1}
+"""For each value unless it is said. Real problems are nearly deterministic in most cells: with 1, a
+model drawn whole has chance in every variable, and what was not tried looks like noise."""
+
 
 class PSRLFactored(FactoredLearner):
     """Posterior sampling, cell by cell.
 
-    The next values of a cell have a Dirichlet posterior, whose prior is `prior` for each value (1:
-    all distributions alike); functions of the same scope and parents share the draw. A reward cell has a normal prior over the middle of its bounds with a
-    deviation of half their distance; draws are clipped to the bounds, and a term without noise is
-    known after one visit. Cells are drawn independently, so a draw need not be the model of any
-    process: the planner does not ask for one. `replan` as for `UCRLFactored`.
+    The next values of a cell have a Dirichlet posterior, whose prior is `prior` for each value (1,
+    the program's: all distributions alike; 0.1, the solver's: most of the mass on few values);
+    functions of the same scope and parents share the draw. A reward cell has a normal prior over
+    the middle of its bounds with a deviation of half their distance; draws are clipped to the
+    bounds, and a term without noise is known after one visit. Cells are drawn independently, so a
+    draw need not be the model of any process: the program does not ask for one. Where the structure
+    states independence, products are made from draws of their parts (`independent=False`: not).
+    `replan` as for `UCRLFactored`.
+
+    With `planner="solver"` a whole model is drawn, group by group of what the structure states to
+    be independent, and the best of several policies for it is followed: exact values if it is
+    small, otherwise fitted values and the program's policy, judged by simulation of the draw. Plans
+    are made when the number of steps has grown by a fifth. Values of the history are NaN.
 
     There is no guarantee for a single run; what `optimistic_values` show is the sample's value.
     """
@@ -38,32 +57,55 @@ class PSRLFactored(FactoredLearner):
         structure: Structure,
         seed: int = 0,
         *,
-        prior: float = 1.0,
-        replan: str | float = "episode",
+        prior: float | None = None,
+        replan: str | float | None = None,
         known_rewards: Sequence[Reward] | None = None,
+        independent: bool = True,
+        planner: str = PROGRAM,
     ) -> None:
-        self.prior = as_positive(prior, "prior", "1 is uniform")
+        as_choice(planner, "planner", PLANNERS)
+        given = PRIOR_BY[planner] if prior is None else prior
+        self.prior = as_positive(given, "prior", "1 is uniform")
+        stated = check_structure(self.name, structure).independent
+        if planner == SOLVER and not (independent and stated):
+            raise ModelError(
+                "planner='solver' plans for a whole model drawn from the posterior, which takes "
+                "groups of variables that are independent, and the structure states none; state "
+                "them (independent=...), or use planner='program'."
+            )
         super().__init__(
-            structure, seed=seed, method=STAGEWISE, replan=replan, known_rewards=known_rewards
+            structure,
+            seed=seed,
+            method=STAGEWISE,
+            replan=REPLAN_BY[planner] if replan is None else replan,
+            known_rewards=known_rewards,
+            independent=independent,
+            planner=planner,
         )
-        starts, first_cell, self._set_of_cell = np.unique(
-            self.cells.layout.outcome_start, return_index=True, return_inverse=True
-        )
-        self._set_starts, self._set_sizes = starts, self.cells.n_values[first_cell]
 
     def sample_means(self) -> Floats:
         """Mean of h_j in every cell, under distributions drawn from the posterior."""
-        cells, firsts = self.cells, self._set_starts
+        return self.means_of(self.sample_outcomes())
+
+    def means_of(self, draws: Floats) -> Floats:
+        """Mean of h_j in every cell, when outcomes have these weights."""
+        cells = self.cells
+        means = weighted_means(cells, self.sets.totals(draws)[self.sets.of_cell], draws)
+        means[cells.lowest == cells.highest] = 1.0  # only the constant is
+        means = np.clip(means, cells.lowest, cells.highest)
+        if self.products is None:
+            return means
+        shares, starts = self.sets.shares(draws), cells.layout.outcome_start
+        return self.products.means(means, shares, starts, self.first_cell)
+
+    def sample_outcomes(self) -> Floats:
+        """Weights of all outcomes, drawn from the posterior; shares of a set are a distribution."""
         draws = self.rng.standard_gamma(self.prior + self.statistics.outcomes)
-        totals = np.add.reduceat(draws, firsts)
-        empty = np.flatnonzero(totals == 0)
+        empty = np.flatnonzero(self.sets.totals(draws) == 0)
         if len(empty):
             # A small prior can draw nothing but zeros; then all is on one value, at random.
-            draws[firsts[empty] + self.rng.integers(self._set_sizes[empty])] = 1.0
-            totals[empty] = 1.0
-        means = weighted_means(cells, totals[self._set_of_cell], draws)
-        means[cells.lowest == cells.highest] = 1.0  # only the constant is
-        return np.clip(means, cells.lowest, cells.highest)
+            draws[self.sets.starts[empty] + self.rng.integers(self.sets.sizes[empty])] = 1.0
+        return np.asarray(draws)
 
     def sample_rewards(self) -> Floats:
         """Mean of every reward cell, drawn from the posterior; the truth where it is known."""
@@ -84,8 +126,22 @@ class PSRLFactored(FactoredLearner):
 
     def replan(self) -> Planned:
         """Plan for a draw from the posterior."""
-        means, rewards = self.sample_means(), self.sample_rewards()
-        return self.follow(Intervals(rewards, means, means))
+        draws, rewards = self.sample_outcomes(), self.sample_rewards()
+        means = self.means_of(draws)
+        planned = self.follow(Intervals(rewards, means, means))
+        if self.groups is None:
+            return planned
+        model = model_of(
+            self.structure,
+            self.groups,
+            self.cells,
+            self.sets.shares(draws),
+            rewards,
+            self.statistics,
+        )
+        seed = int(self.rng.integers(2**31))
+        _, policy = best_policy(model, [("linear program", planned.acting.policy)], seed)
+        return unclaimed(planned, policy)
 
     def describe(self) -> str:
         """The options that matter."""
@@ -97,7 +153,11 @@ ENTRY = LearnerEntry(
     "PSRL-Factored",
     "posterior sampling, cell by cell",
     builder(PSRLFactored),
-    {"prior": (POSITIVE, 1.0), "replan": (REPLAN, "episode")},
+    {
+        "prior": (POSITIVE, None),
+        "replan": (REPLAN, None),
+        "planner": (OneOf(PLANNERS), PROGRAM),
+    },
     uses_basis=True,
     takes_rewards=True,
 )

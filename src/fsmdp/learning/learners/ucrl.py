@@ -18,9 +18,11 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.planning.intervals import Intervals
 
+PAPER = "paper"
+
 PRESETS: dict[str, tuple[str, float, str]] = {
-    "paper": ("weissman", EVERY_EPISODE, JOINT),
-    "practical": ("bernstein", 0.5, STAGEWISE),
+    PAPER: ("weissman", EVERY_EPISODE, JOINT),
+    "practical": ("chernoff", 0.5, STAGEWISE),
 }
 """By name: confidence sets, growth of a cell that calls for a new plan, program."""
 
@@ -29,11 +31,14 @@ class UCRLFactored(FactoredLearner):
     """Optimism over confidence sets (the paper's Algorithm 1).
 
     Presets: `paper` (the paper's sets, a plan every episode, the joint program) and `practical`
-    (empirical Bernstein sets, a plan when some cell has grown by half, the stagewise program);
+    (Chernoff sets, a plan when some cell has grown by half, the stagewise program);
     every part can be chosen. `replan` is "episode" or the growth that calls for a plan (0.5 for
     half as many visits again). `delta` bounds the chance that the truth ever leaves the sets; if
     there are noisy rewards to learn, transitions and rewards have half of it each.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
+
+    Where the structure states independence, sets for functions of several groups are products of
+    those of their parts; `independent=False` counts them as they are, as `paper` does by itself.
     """
 
     name = "UCRLFactored"
@@ -51,6 +56,7 @@ class UCRLFactored(FactoredLearner):
         method: str | None = None,
         scale: float = 1.0,
         known_rewards: Sequence[Reward] | None = None,
+        independent: bool | None = None,
     ) -> None:
         self.preset = as_choice(preset, "preset", PRESETS)
         sets, growth, program = PRESETS[self.preset]
@@ -64,6 +70,7 @@ class UCRLFactored(FactoredLearner):
             method=program if method is None else method,
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
+            independent=self.preset != PAPER if independent is None else bool(independent),
         )
         noisy = any(
             term.sigma > 0 and not known
@@ -83,8 +90,13 @@ class UCRLFactored(FactoredLearner):
             self.scale,
         )
         known, means = self.cell_known, self.known_means
+        low, high = found.low, found.high
+        if self.products is not None:
+            low, high = self.products.ends(low, high, self.first_cell)
         return replace(
             found,
+            low=low,
+            high=high,
             rewards=np.where(known, means, found.rewards),
             reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
         )

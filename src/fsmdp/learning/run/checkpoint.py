@@ -85,6 +85,7 @@ def identify(learner: Learner) -> Identity:
         structure.horizon,
         structure.discount,
         [[term.name, term.low, term.high, term.sigma] for term in structure.rewards],
+        structure.independent,
     ]
     laid_out = [*cells.layout.lookup, *cells.layout[1:], cells.values]
     return {

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from fsmdp.foundation.checks import as_number
 from fsmdp.foundation.html import facts_table
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.options import as_probability
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -44,6 +46,8 @@ class History:
     w_norms: Floats
     seconds_planning: Floats
     seconds_acting: Floats
+    cells: Cells | None = field(default=None, repr=False)  # where the learner counted
+    statistics: Statistics | None = field(default=None, repr=False)  # and what, at the end
 
     def __post_init__(self) -> None:
         for name in SERIES:
@@ -141,6 +145,6 @@ class History:
 SERIES = tuple(
     f.name
     for f in fields(History)
-    if f.name not in ("structure", "learner", "heuristic", "optimistic")
+    if f.name not in ("structure", "learner", "heuristic", "optimistic", "cells", "statistics")
 )
 """Names of what History holds for every episode."""

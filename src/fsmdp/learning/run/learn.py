@@ -178,5 +178,7 @@ class _Run:
             learner=f"{learner.name}({learner.describe()})",
             heuristic=learner.heuristic,
             optimistic=bool(learner.optimistic),
+            cells=learner.cells,
+            statistics=learner.statistics + Statistics.empty(learner.cells),  # a copy
             **self.series,
         )

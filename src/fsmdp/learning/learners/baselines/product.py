@@ -10,7 +10,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
-from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.balls import mean_in_ball, sort_descending
 from fsmdp.learning.cells.confidence import reward_bounds
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
@@ -136,17 +136,6 @@ def fill_cells(lookup: Lookup, states: Integers, cell_at: Integers) -> None:
             for item in range(cell_at.shape[2]):
                 cell_at[action, state, item] = locate(lookup, tables[item], states[state])
         deselect(lookup, action, tables)
-
-
-@compiled(inline="always")
-def sort_descending(values: Floats, order: Integers) -> None:
-    """Positions of a few values from the largest to the smallest, without allocating."""
-    for y in range(len(values)):
-        at = y
-        while at > 0 and values[order[at - 1]] < values[y]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = y
 
 
 @compiled()

@@ -1,0 +1,309 @@
+"""Products: means of functions that look at several independent groups, from counts of each group.
+
+Given the state and the action, P(y) = prod_f P_f(y_f) over the parts of a scope that lie in
+different groups. A part is counted by itself, in cells of its own parents: an interval for each
+probability P_f(v), from the set that a learner uses, makes a box of distributions. The extremes of
+
+    sum_y h(y) prod_f P_f(y_f)
+
+are taken part after part, from the last to the first, the best distribution of the box for each
+value of the parts before it. That allows more than products, so the interval holds the truth when
+all boxes do; for a product of indicators it is the product of the intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsmdp.compiled import compiled
+from fsmdp.learning.cells.balls import sort_descending
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Integers
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.variables import Scope, table_size
+
+Ends = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """A part of a scope, counted by itself: an indicator for each of its values but the first."""
+
+    scope: Scope
+    parents: Cases[Scope]
+    contexts: Integers | None
+    functions: tuple[int, ...]  # of the counted structure, by value
+    first_box: int  # where its boxes begin, cell after cell
+    n_values: int
+    n_cells: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A function whose scope has several parts."""
+
+    function: int
+    table: Floats = field(repr=False)  # values, parts as axes, flat
+    sizes: Integers = field(repr=False)  # (n_parts,)
+    box_at: Integers = field(repr=False)  # (n_parts, n_cells) first number of each part's box
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """What is counted instead of products, and how they follow."""
+
+    counted: Structure = field(repr=False)  # the functions that were given, then those of factors
+    factors: tuple[Factor, ...] = field(repr=False)
+    products: tuple[Product, ...] = field(repr=False)
+    is_learnt: np.ndarray = field(repr=False)  # (n_functions,) whose means come from counts
+    n_boxes: int  # numbers in all boxes
+
+    def ends(self, low: Floats, high: Floats, first_cell: Integers) -> Ends:
+        """The ends of all functions' means, those of products made from those of factors.
+
+        Cost: the cells of products times the values of their scopes.
+        """
+        boxes_low, boxes_high = np.zeros(self.n_boxes), np.ones(self.n_boxes)
+        for factor in self.factors:
+            cells = np.arange(factor.n_cells)
+            shape = (factor.n_cells, factor.n_values)
+            end = factor.first_box + factor.n_cells * factor.n_values
+            own_low = boxes_low[factor.first_box : end].reshape(shape)
+            own_high = boxes_high[factor.first_box : end].reshape(shape)
+            for value, function in enumerate(factor.functions, 1):
+                own_low[:, value] = low[first_cell[function] + cells]
+                own_high[:, value] = high[first_cell[function] + cells]
+            # The first value has the rest, whatever that is.
+            own_low[:, 0] = np.maximum(0.0, 1 - own_high[:, 1:].sum(axis=1))
+            own_high[:, 0] = np.clip(1 - own_low[:, 1:].sum(axis=1), 0.0, 1.0)
+        low, high = low.copy(), high.copy()
+        for sign, found in ((1.0, high), (-1.0, low)):
+            self._fill(boxes_low, boxes_high, first_cell, sign, found)
+        return low, high
+
+    def means(
+        self, means: Floats, shares: Floats, outcome_start: Integers, first_cell: Integers
+    ) -> Floats:
+        """All functions' means, those of products under these distributions of the factors.
+
+        `shares` are probabilities in the place of outcomes.
+        """
+        boxes = np.zeros(self.n_boxes)
+        for factor in self.factors:
+            starts = outcome_start[first_cell[factor.functions[0]] + np.arange(factor.n_cells)]
+            own = shares[starts[:, None] + np.arange(factor.n_values)]
+            boxes[factor.first_box : factor.first_box + own.size] = own.ravel()
+        found = means.copy()
+        self._fill(boxes, boxes, first_cell, 1.0, found)
+        return found
+
+    def _fill(
+        self, low: Floats, high: Floats, first_cell: Integers, sign: float, found: Floats
+    ) -> None:
+        for product in self.products:
+            first = first_cell[product.function]
+            own = found[first : first + product.box_at.shape[1]]
+            fill_extremes(product.table, product.sizes, product.box_at, low, high, sign, own)
+
+
+def products_of(structure: Structure) -> Products | None:
+    """What to count where independence is stated; None if no function looks at several groups.
+
+    A function whose cells do not tell the cells of its parts apart is counted as it is.
+    """
+    group_of = {p: number for number, group in enumerate(structure.independent) for p in group}
+    found = _Builder(structure)
+    for number, table in enumerate(structure.basis):
+        parts: dict[int, list[int]] = {}
+        for position in table.scope:
+            if group_of:
+                parts.setdefault(group_of[position], []).append(position)
+        if len(parts) > 1:
+            found.add(number, [tuple(part) for part in parts.values()], tuple(parts))
+    return found.products()
+
+
+class _Builder:
+    """Collects factors, which functions share."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+        self._sizes = [variable.size for variable in structure.inputs]
+        self._factors: dict[Scope, Factor] = {}
+        self._tables: list[Table] = list(structure.basis.tables[1:])
+        self._parents = list(structure.parents)
+        self._contexts = list(structure.contexts)
+        self._products: list[Product] = []
+        self._n_boxes = 0
+
+    def add(self, number: int, parts: Sequence[Scope], groups: Sequence[int]) -> None:
+        """Make a function a product, if its cells tell those of its parts apart."""
+        structure = self._structure
+        told = [self._told(part, group) for part, group in zip(parts, groups, strict=True)]
+        contexts = structure.contexts[number] if structure.contexts else None
+        cells = [
+            _cells_of_part(structure.parents[number], contexts, *one, structure, self._sizes)
+            for one in told
+        ]
+        if any(one is None for one in cells):
+            return
+        factors = [self._factor(part, *one) for part, one in zip(parts, told, strict=True)]
+        table = structure.basis.tables[number]
+        axes = [table.scope.index(position) for part in parts for position in part]
+        self._products.append(
+            Product(
+                number,
+                np.ascontiguousarray(table.values.transpose(axes)).ravel(),
+                np.array([factor.n_values for factor in factors]),
+                np.stack(
+                    [
+                        factor.first_box + factor.n_values * np.asarray(one)
+                        for factor, one in zip(factors, cells, strict=True)
+                    ]
+                ),
+            )
+        )
+
+    def products(self) -> Products | None:
+        """All that was added."""
+        if not self._products:
+            return None
+        counted = replace(
+            self._structure,
+            basis=Basis(self._tables),
+            parents=tuple(self._parents),
+            contexts=tuple(self._contexts),
+        )
+        is_learnt = np.ones(len(self._parents), dtype=np.bool_)
+        is_learnt[[0, *(product.function for product in self._products)]] = False
+        return Products(
+            counted,
+            tuple(self._factors.values()),
+            tuple(self._products),
+            is_learnt,
+            self._n_boxes,
+        )
+
+    def _told(self, part: Scope, group: int) -> tuple[Cases[Scope], Integers | None]:
+        """Parents of a part: of a function that looks at it alone, or of the whole group."""
+        structure = self._structure
+        for number, scope in enumerate(structure.basis.scopes):
+            if scope == part:
+                return (
+                    structure.parents[number],
+                    structure.contexts[number] if structure.contexts else None,
+                )
+        contexts = structure.group_contexts
+        return structure.group_parents[group], contexts[group] if contexts else None
+
+    def _factor(self, part: Scope, parents: Cases[Scope], contexts: Integers | None) -> Factor:
+        if part in self._factors:
+            return self._factors[part]
+        shape = tuple(self._sizes[position] for position in part)
+        n_values = table_size(shape)
+        if contexts is None:
+            n_cells = sum(table_size(self._sizes[p] for p in scope) for scope in parents)
+        else:
+            n_cells = int(contexts.max()) + 1
+        functions = []
+        for value in range(1, n_values):
+            indicator = np.zeros(n_values)
+            indicator[value] = 1.0
+            functions.append(self._function(part, indicator.reshape(shape), parents, contexts))
+        factor = Factor(part, parents, contexts, tuple(functions), self._n_boxes, n_values, n_cells)
+        self._n_boxes += n_cells * n_values
+        self._factors[part] = factor
+        return factor
+
+    def _function(
+        self, part: Scope, values: Floats, parents: Cases[Scope], contexts: Integers | None
+    ) -> int:
+        """The function with these values: one that was given, or one more."""
+        for number, table in enumerate(self._structure.basis):
+            if table.scope == part and np.array_equal(table.values, values):
+                return number
+        self._tables.append(bound_table(part, values))
+        self._parents.append(parents)
+        if self._contexts:
+            self._contexts.append(contexts)
+        return len(self._tables)
+
+
+def _cells_of_part(
+    parents: Cases[Scope],
+    contexts: Integers | None,
+    part_parents: Cases[Scope],
+    part_contexts: Integers | None,
+    structure: Structure,
+    sizes: Sequence[int],
+) -> Integers | None:
+    """The part's cell in each cell of a function; None if it is not the same all over a cell."""
+    actions = range(len(structure.actions)) if len(parents) > 1 or len(part_parents) > 1 else (0,)
+    together: dict[int, set[int]] = {group: set() for group in range(len(parents))}
+    for action in actions:
+        together[parents.group(action)].add(part_parents.group(action))
+    offsets = np.cumsum([0, *(table_size(sizes[p] for p in scope) for scope in part_parents)])
+    found = []
+    for group, scope in enumerate(parents):
+        shape = tuple(sizes[position] for position in scope)
+        if not together[group]:  # a default that no action is left for
+            found.append(np.zeros(table_size(shape), dtype=np.int64))
+            continue
+        if len(together[group]) > 1:
+            return None
+        own_group = together[group].pop()
+        own = part_parents.groups[own_group]
+        if not set(own) <= set(scope):
+            return None
+        spread = [sizes[position] if position in own else 1 for position in scope]
+        entries = np.arange(table_size(sizes[p] for p in own)).reshape(spread)
+        found.append(offsets[own_group] + np.broadcast_to(entries, shape).ravel())
+    cells = np.concatenate(found)
+    if part_contexts is not None:
+        cells = part_contexts[cells]
+    if contexts is None:
+        return cells
+    _, first = np.unique(contexts, return_index=True)
+    return cells[first] if (cells == cells[first][contexts]).all() else None
+
+
+@compiled()
+def fill_extremes(
+    table: Floats,
+    sizes: Integers,
+    box_at: Integers,
+    low: Floats,
+    high: Floats,
+    sign: float,
+    found: Floats,
+) -> None:
+    """The largest mean of sign * table, times sign, with each part's distribution in its box."""
+    left = np.zeros(len(table))
+    order = np.zeros(sizes.max(), dtype=np.int64)
+    for cell in range(box_at.shape[1]):
+        left[:] = sign * table
+        n_left = len(table)
+        for part in range(len(sizes) - 1, -1, -1):
+            size = sizes[part]
+            at = box_at[part, cell]
+            n_left //= size
+            for prefix in range(n_left):
+                values = left[prefix * size : (prefix + 1) * size]
+                sort_descending(values, order)
+                mass, mean = 1.0, 0.0
+                for y in range(size):
+                    mass -= low[at + y]
+                    mean += low[at + y] * values[y]
+                for i in range(size):
+                    if mass <= 0:
+                        break
+                    added = min(mass, high[at + order[i]] - low[at + order[i]])
+                    mean += added * values[order[i]]
+                    mass -= added
+                left[prefix] = mean
+        found[cell] = sign * left[0]

@@ -1,0 +1,1 @@
+"""A model drawn from what was counted, where independence is stated, and the best policy for it."""

@@ -1,0 +1,154 @@
+"""Groups: where independence is stated, what is counted of each makes up a whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsmdp.learning.cells.layout import Cells
+from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.model.actions import Actions
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import ANY, Case, Cases
+from fsmdp.model.conditionals import Conditional
+from fsmdp.model.lookup import Integers
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.variables import Scope, table_size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """A structure in which every group is counted, and the function that counts each."""
+
+    counted: Structure = field(repr=False)
+    functions: tuple[int, ...]
+
+
+def count_groups(structure: Structure, counted: Structure) -> Groups:
+    """Add a function for each group that none of the counted ones has for its scope and parents."""
+    sizes = [variable.size for variable in structure.variables]
+    tables, parents = list(counted.basis.tables[1:]), list(counted.parents)
+    contexts = list(counted.contexts)
+    functions = []
+    for number, group in enumerate(structure.independent):
+        told = structure.group_contexts[number] if structure.group_contexts else None
+        own = structure.group_parents[number]
+        for function, scope in enumerate(counted.basis.scopes):
+            seen = counted.contexts[function] if counted.contexts else None
+            if scope == group and _same(counted.parents[function], own) and _alike(seen, told):
+                functions.append(function)
+                break
+        else:
+            shape = tuple(sizes[position] for position in group)
+            tables.append(bound_table(group, np.arange(float(table_size(shape))).reshape(shape)))
+            parents.append(own)
+            if counted.contexts:
+                contexts.append(told)
+            functions.append(len(tables))
+    more = replace(counted, basis=Basis(tables), parents=tuple(parents), contexts=tuple(contexts))
+    return Groups(more, tuple(functions))
+
+
+def _same(one: Cases[Scope], other: Cases[Scope]) -> bool:
+    return one.groups == other.groups and dict(one.exceptions) == dict(other.exceptions)
+
+
+def _alike(one: Integers | None, other: Integers | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def model_of(
+    structure: Structure,
+    groups: Groups,
+    cells: Cells,
+    shares: Floats,
+    rewards: Floats,
+    statistics: Statistics,
+) -> FactoredMDP:
+    """The model in which groups are drawn by `shares` of outcomes, and cells pay `rewards`.
+
+    Episodes start as those that were seen: each variable at the values it had, by itself.
+    """
+    assert structure.horizon is not None
+    first_cell = cells.first_cells()
+    conditionals = []
+    for number, (group, function) in enumerate(
+        zip(structure.independent, groups.functions, strict=True)
+    ):
+        contexts = structure.group_contexts[number] if structure.group_contexts else None
+        parents = structure.group_parents[number]
+        n_values = int(cells.n_values[first_cell[function]])
+        sizes = [variable.size for variable in structure.inputs]
+        n_entries = sum(table_size(sizes[p] for p in scope) for scope in parents)
+        at = first_cell[function] + (np.arange(n_entries) if contexts is None else contexts)
+        rows = shares[cells.layout.outcome_start[at][:, None] + np.arange(n_values)]
+        shape = tuple(sizes[position] for position in group)
+        cases = _cases(structure, parents, rows, shape)
+        names = [structure.variables[position].name for position in group]
+        conditionals.append(Conditional(names, cases))
+    terms: list[Reward] = []
+    begin, sizes_of_terms = 0, np.bincount(cells.term, minlength=len(structure.rewards))
+    for term in structure.rewards:
+        size = int(sizes_of_terms[len(terms)])
+        means = np.clip(rewards[begin : begin + size], term.low, term.high)
+        cases = _cases(structure, term.parents, means[:, None], ())
+        terms.append(Reward(term.name, cases, term.low, term.high, 0.0))
+        begin += size
+    return FactoredMDP(
+        structure.variables,
+        structure.actions,
+        conditionals,
+        terms,
+        structure.horizon,
+        _initial(structure, groups, cells, statistics),
+        structure.discount,
+    )
+
+
+def _cases(
+    structure: Structure, parents: Cases[Scope], rows: Floats, shape: tuple[int, ...]
+) -> list[Case]:
+    """Rows, group after group and assignment after assignment, as cases with tables."""
+    inputs, begin, cases = structure.inputs, 0, []
+    for group, scope in enumerate(parents):
+        sizes = tuple(inputs[position].size for position in scope)
+        end = begin + table_size(sizes)
+        table = rows[begin:end].reshape((*sizes, *shape))
+        begin = end
+        names = [inputs[position].name for position in scope]
+        actions = _actions_of(structure.actions, parents, group)
+        if actions or group == 0:
+            cases.append(Case(actions if group else ANY, names, table))
+    return cases
+
+
+def _actions_of(actions: Sequence[str], parents: Cases[Scope], group: int) -> list[str]:
+    if isinstance(actions, Actions):
+        return []
+    return [actions[action] for action, own in parents.exceptions.items() if own == group]
+
+
+def _initial(
+    structure: Structure, groups: Groups, cells: Cells, statistics: Statistics
+) -> dict[str, Floats]:
+    """How often each variable began at each value; all values alike before the first episode."""
+    found = {}
+    for group, function in zip(structure.independent, groups.functions, strict=True):
+        begin, end = cells.layout.value_start[function : function + 2]
+        shape = tuple(structure.variables[position].size for position in group)
+        counts = statistics.starts[begin:end].reshape(shape)
+        for axis, position in enumerate(group):
+            others = tuple(other for other in range(len(group)) if other != axis)
+            own = counts.sum(axis=others) if others else counts
+            variable = structure.variables[position]
+            total = own.sum()
+            share = own / total if total else np.full(variable.size, 1 / variable.size)
+            found[variable.name] = np.asarray(share)
+    return found
