@@ -198,7 +198,30 @@ def test_nothing_seen_leaves_everything_open_but_the_constant(learner, name):
     assert (low[0], high[0]) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("name", CONFIDENCE)
+@pytest.mark.parametrize("seed", range(2))
+def test_chernoff_is_its_formula_inside_hoeffding(learner, seed):
+    statistics = random_statistics(learner, seed, most=3000)
+    low, high = CONFIDENCE["chernoff"].means(learner.cells, statistics, 9, 0.05, 1.0)
+    wide_low, wide_high = hoeffding(learner.cells, statistics, 9, 0.05)
+    assert (low >= wide_low - 1e-9).all()
+    assert (high <= wide_high + 1e-9).all()
+    n_cells, looked_at = learner.structure.cells, 0
+    for cell in range(1, learner.cells.n_transition_cells):
+        n, empirical, values = cell_data(learner, statistics, cell)
+        if n == 0:
+            assert (low[cell], high[cell]) == (0.0, 1.0)
+            continue
+        p = empirical @ values
+        allowed = math.log(2 * n_cells * math.pi**2 * n**2 / (6 * 0.05)) / n
+        for q in (low[cell], high[cell]):
+            if 0 < q < 1:
+                found = sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+                assert found == pytest.approx(allowed, rel=1e-5)
+                looked_at += 1
+    assert looked_at > 5
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIDENCE if name != "chernoff"])
 def test_a_quarter_of_the_scale_halves_the_radii(learner, name):
     statistics = random_statistics(learner, 6, most=10_000)
     many = statistics.transition_visits > 3000

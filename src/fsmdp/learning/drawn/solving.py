@@ -2,13 +2,13 @@
 
 A model small enough is solved exactly. Otherwise values are fitted on a pool of states of the drawn
 model, met at random, when doing nothing, and under every candidate so far; candidates are the fits
-and the policies that the caller has, such as that of the linear program, judged by simulation of the
+and the policies that the caller has, such as the linear program's, judged by simulation of the
 drawn model. Nothing depends on the clock, so that a seed fixes a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fsmdp.errors import FsmdpError
 from fsmdp.exact.solve import Exact, expected_seconds
@@ -21,6 +21,8 @@ from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.view import View
 
+Named = tuple[str, CompiledPolicy]
+
 EXACTLY = 1.0
 """Seconds within which exact values are expected if they are what is used."""
 
@@ -28,10 +30,8 @@ ROUNDS, EPISODES, POOL = 3, 150, 4_000
 """Fits of a drawn model, episodes of each policy whose states join the pool, states of a step."""
 
 
-def best_policy(
-    model: FactoredMDP, candidates: Sequence[tuple[str, CompiledPolicy]], seed: int
-) -> tuple[str, CompiledPolicy]:
-    """The name and the arrays of the best policy found. Cost: a few seconds at most."""
+def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], seed: int) -> Named:
+    """The best policy found; `candidates` are asked for only where there are no exact values."""
     needed = expected_seconds(model)
     if needed is not None and needed <= EXACTLY:
         found = array_policy("exact values", model, Exact(reachable=False).solve(model, _go_on))
@@ -45,7 +45,7 @@ def best_policy(
         pass
     else:
         begin(fitting, View("", model), judge.arena, EPISODES, seed)
-    for name, arrays in candidates:
+    for name, arrays in candidates():
         policy = ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
         judge.consider(name, policy, arrays, 0.0)
         if fitting is not None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from fsmdp.learning.cells.kernel import Said
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
@@ -38,12 +36,3 @@ class Planned:
     acting: Acting
     lift: float  # added to V_1 so that it is feasible for certain
     w_norm: float  # largest sum_j |w_j| over the steps
-
-
-def unclaimed(planned: Planned, policy: CompiledPolicy) -> Planned:
-    """Another policy in the place of a plan's, of whose values nothing is claimed: they are NaN."""
-    acting = planned.acting
-    values, widths = (np.full(one.shape, np.nan) for one in (acting.values, acting.widths))
-    q = np.zeros(acting.q.shape)
-    followed = acting._replace(policy=policy, values=values, q=q, widths=widths)
-    return Planned(followed, 0.0, np.nan)

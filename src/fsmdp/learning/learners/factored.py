@@ -34,6 +34,7 @@ from fsmdp.planning.intervals import PESSIMISTIC, Intervals
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise
+from fsmdp.policies.arrays import CompiledPolicy
 
 EVERY_EPISODE = 0.0
 
@@ -147,6 +148,19 @@ class FactoredLearner(CountingLearner):
             self.replan_at(),
         )
         return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
+
+    def follow_policy(self, policy: CompiledPolicy) -> Planned:
+        """A policy of whose values nothing is claimed: they are NaN."""
+        layout = self.cells.layout
+        n_entries, n_values = len(layout.cell_of), int(layout.value_start[-1])
+        acting = Acting(
+            policy,
+            np.full((self.horizon, n_values), np.nan),
+            np.zeros((self.horizon, n_entries)),
+            np.full((self.horizon, n_entries), np.nan),
+            self.replan_at(),
+        )
+        return Planned(acting, 0.0, np.nan)
 
     def planned_for(self, intervals: Intervals) -> Intervals:
         """Numbers by cell as those of the functions that are planned with, laid out for it."""

@@ -11,7 +11,7 @@ from fsmdp.foundation.kinds import POSITIVE, OneOf
 from fsmdp.learning.cells.confidence import weighted_means
 from fsmdp.learning.drawn.model import model_of
 from fsmdp.learning.drawn.solving import best_policy
-from fsmdp.learning.learners.acting import Planned, unclaimed
+from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import PLANNERS, PROGRAM, REPLAN, SOLVER, FactoredLearner
 from fsmdp.learning.learners.registry import LearnerEntry, builder
 from fsmdp.learning.learners.warm import STAGEWISE
@@ -20,6 +20,10 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.planning.intervals import Intervals
+from fsmdp.policies.arrays import CompiledPolicy
+
+MOST_ROWS = 40_000
+"""Of the program of all steps, so that its policy is a candidate beside fitted values."""
 
 REPLAN_BY: dict[str, str | float] = {PROGRAM: "episode", SOLVER: 0.2}
 """When plans are made unless it is said: by the solver, when all steps have grown by a fifth."""
@@ -128,9 +132,9 @@ class PSRLFactored(FactoredLearner):
         """Plan for a draw from the posterior."""
         draws, rewards = self.sample_outcomes(), self.sample_rewards()
         means = self.means_of(draws)
-        planned = self.follow(Intervals(rewards, means, means))
+        intervals = Intervals(rewards, means, means)
         if self.groups is None:
-            return planned
+            return self.follow(intervals)
         model = model_of(
             self.structure,
             self.groups,
@@ -140,8 +144,14 @@ class PSRLFactored(FactoredLearner):
             self.statistics,
         )
         seed = int(self.rng.integers(2**31))
-        _, policy = best_policy(model, [("linear program", planned.acting.policy)], seed)
-        return unclaimed(planned, policy)
+        _, policy = best_policy(model, lambda: self.candidates(intervals), seed)
+        return self.follow_policy(policy)
+
+    def candidates(self, intervals: Intervals) -> list[tuple[str, CompiledPolicy]]:
+        """The policy of the linear program, unless that takes longer than all the rest."""
+        if self.horizon * self.network.elimination.n_rows > MOST_ROWS:
+            return []
+        return [("linear program", self.follow(intervals).acting.policy)]
 
     def describe(self) -> str:
         """The options that matter."""

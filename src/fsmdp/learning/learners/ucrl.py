@@ -7,10 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import EVERY_EPISODE, REPLAN, FactoredLearner
+from fsmdp.learning.learners.factored import (
+    EVERY_EPISODE,
+    PLANNERS,
+    PROGRAM,
+    REPLAN,
+    SOLVER,
+    FactoredLearner,
+)
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
 from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
@@ -57,7 +65,13 @@ class UCRLFactored(FactoredLearner):
         scale: float = 1.0,
         known_rewards: Sequence[Reward] | None = None,
         independent: bool | None = None,
+        planner: str = PROGRAM,
     ) -> None:
+        if as_choice(planner, "planner", PLANNERS) == SOLVER:
+            raise ModelError(
+                "planner='solver' follows the best policy for one model, which is not optimistic; "
+                "use PSRLFactored(structure, planner='solver'), or planner='program'."
+            )
         self.preset = as_choice(preset, "preset", PRESETS)
         sets, growth, program = PRESETS[self.preset]
         self.delta, self.scale = as_probability(delta), as_scale(scale)
