@@ -13,7 +13,7 @@ from fsmdp.learning.drawn.model import model_of
 from fsmdp.learning.drawn.solving import best_policy
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import PLANNERS, PROGRAM, REPLAN, SOLVER, FactoredLearner
-from fsmdp.learning.learners.registry import LearnerEntry, builder
+from fsmdp.learning.learners.registry import LearnerEntry, Options, builder
 from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.model.rewards import Reward
@@ -158,6 +158,13 @@ class PSRLFactored(FactoredLearner):
         return f"Dirichlet prior {self.prior:g}, {self.planner.method}, {self.when_to_plan()}"
 
 
+def _fill_from_planner(options: Options) -> Options:
+    """Say what was left to the planner, so that results tell what was used."""
+    planner = options["planner"]
+    filled = {"prior": PRIOR_BY[planner], "replan": REPLAN_BY[planner]}
+    return {name: filled.get(name) if value is None else value for name, value in options.items()}
+
+
 ENTRY = LearnerEntry(
     "psrl",
     "PSRL-Factored",
@@ -170,4 +177,5 @@ ENTRY = LearnerEntry(
     },
     uses_basis=True,
     takes_rewards=True,
+    complete=_fill_from_planner,
 )
