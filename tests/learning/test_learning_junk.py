@@ -117,8 +117,8 @@ ACCEPTED = {
     "PSRLFactored": {
         "structure": STRUCTURES,
         "seed": ZERO,
-        "prior": POSITIVE,
-        "replan": AT_LEAST_0,
+        "prior": (*POSITIVE, *NONE),
+        "replan": (*AT_LEAST_0, *NONE),
         "known_rewards": (*EMPTY, *NONE),
     },
     "TabularPSRL": {

@@ -69,7 +69,7 @@ def all_states(model):
 
 def test_functions_of_one_scope_and_parents_share_counts(model):
     structure = model.structure(fsmdp.Basis.blocks(model, [[0, 1], [2]]))
-    learner = fsmdp.UCRLFactored(structure, seed=0)
+    learner = fsmdp.UCRLFactored(structure, seed=0, independent=False)
     fsmdp.learn(model, learner, episodes=20, seed=1)
     cells, statistics = learner.cells, learner.statistics
     # 16 cells of the constant, (season, tea) and (season, salt): two action groups of eight each.
@@ -142,7 +142,7 @@ def test_values_stay_between_the_optimum_and_the_ceiling(model, kind):
     }[kind](model)
     exact, states = fsmdp.solve_exactly(model), all_states(model)
     learner = fsmdp.UCRLFactored(model.structure(basis), known_rewards=model.rewards)
-    ceilings = left_to_earn(learner.network, learner.cells.spread(learner.bounds()))
+    ceilings = left_to_earn(learner.network, learner.planned_for(learner.bounds()))
     for episodes in (0, 5, 60):
         if episodes:
             fsmdp.learn(model, learner, episodes=episodes, seed=episodes)

@@ -21,7 +21,7 @@ from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
-from fsmdp.learning.learners.warm import STAGEWISE, Warm
+from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm
 from fsmdp.learning.options import LARGEST, as_choice, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -79,6 +79,7 @@ class FactoredLearner(CountingLearner):
         self.growth = _growth(replan)
         self.planned_by = as_choice(planner, "planner", PLANNERS)
         self.groups: Groups | None = None
+        as_choice(method, "method", METHODS)
         warm = Warm(method, capped=method == STAGEWISE and self.optimistic)
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
