@@ -374,7 +374,7 @@ def test_intervals_over_seeds_are_those_of_students_distribution():
 def test_metadata_of_a_run_says_how_it_was_made(whole):
     _, folder = whole
     facts = json.loads((Store(folder).run_folder(ring().runs[0].id) / "run.json").read_text())
-    assert facts["options"]["confidence"] == "bernstein"
+    assert facts["options"]["confidence"] == "chernoff"
     assert facts["seconds"] >= facts["seconds_planning"] > 0
     assert facts["heuristic"] is False
 
