@@ -85,13 +85,18 @@ def plan_of(
     return finish(problem, solved, clock)
 
 
+def may_go_by_stages(problem: Problem) -> bool:
+    """Whether there are stages, and each has few enough rows."""
+    rows = problem.network.elimination.n_rows
+    return problem.network.horizon is not None and rows <= MOST_STAGE_ROWS
+
+
 def stage_weights(problem: Problem, clock: Clock) -> StagewiseSolution | None:
     """Weights for a policy, stage by stage, where rows are few enough and time suffices."""
-    network = problem.network
-    if network.horizon is None or network.elimination.n_rows > MOST_STAGE_ROWS:
+    if not may_go_by_stages(problem):
         return None
     with suppress(Stopped):
-        stages = clock.run(lambda: StagewiseProgram(network, problem.uniform))
+        stages = clock.run(lambda: StagewiseProgram(problem.network, problem.uniform))
         found = stages.solve(problem.intervals, problem.view, problem.means, clock)
         if found.status in (Status.OPTIMAL, Status.INACCURATE):
             return found

@@ -15,11 +15,11 @@ from fsmdp.errors import FsmdpError
 from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant
 from fsmdp.planning.bellman import Weights
-from fsmdp.planning.bundled import STAGES_SHARE, plan_of, stage_weights
+from fsmdp.planning.bundled import STAGES_SHARE, may_go_by_stages, plan_of
 from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
+from fsmdp.planning.stagewise import Stagewise
 from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.regions import regions_of
 from fsmdp.solver.tightening import Tightening
@@ -106,14 +106,17 @@ class Bounding(threading.Thread):
         program, self._next = self._programs[self._next], self._next + 1
         clock = self.clock.share(SHARE if program.acts else REGION_SHARE)
         try:
+            basis = program.basis()
+            if program.acts:
+                self._solve_stages(program, basis, clock)
             invariants = self._invariants_of(program.view, clock)
             problem_of = partial(self._problem_of, program, invariants)
             below = self._terms.below
             tightening = Tightening(
-                program.view.model, program.basis(), problem_of, below, grows=program.grows
+                program.view.model, basis, problem_of, below, grows=program.grows
             )
             tightening.begin(clock)
-            self._hand_out(program, tightening, clock, stages=program.acts)
+            self._hand_out(program, tightening)
             self._growing.append((program, tightening))
         except Stopped:
             self.clock.check()
@@ -121,6 +124,20 @@ class Bounding(threading.Thread):
             self._terms.skip(program, str(error))
         finally:
             self.first.set()
+
+    def _solve_stages(self, program: Program, basis: Basis, clock: Clock) -> None:
+        """A first bound, and a policy, stage by stage, if that is quick.
+
+        Its values are good everywhere, not at the start alone, so that invariants are left out.
+        """
+        with suppress(Stopped):
+            part = clock.share(STAGES_SHARE)
+            problem = self._problem_of(program, (), basis, part)
+            if may_go_by_stages(problem):
+                plan = Stagewise().solve(problem, part)
+                if plan.weights_certified:
+                    self._terms.offer(program, plan, True)
+                    self.first.set()
 
     def _problem_of(
         self, program: Program, invariants: tuple[Invariant, ...], basis: Basis, clock: Clock
@@ -171,7 +188,7 @@ class Bounding(threading.Thread):
             try:
                 if tightening.advance(self.clock) is not None:
                     if tightening.value < before:
-                        self._hand_out(program, tightening, self.clock)
+                        self._hand_out(program, tightening)
                     return True
             except FsmdpError as error:
                 self._terms.skip(program, str(error))
@@ -209,20 +226,10 @@ class Bounding(threading.Thread):
             for scope in regions_of(view.model)
         ]
 
-    def _hand_out(
-        self, program: Program, tightening: Tightening, clock: Clock, *, stages: bool = False
-    ) -> None:
+    def _hand_out(self, program: Program, tightening: Tightening) -> None:
         problem, found = tightening.problem, tightening.found
         assert problem is not None
         assert found is not None
-        policy = None
-        if stages:
-            left = clock.part(seconds_of_excesses(problem.network)).share(STAGES_SHARE)
-            with suppress(Stopped):
-                every = problem
-                if problem.network.restricts_states:  # a policy's values are to be good everywhere
-                    every = self._problem_of(program, (), tightening.basis, left)
-                policy = stage_weights(every, left)
         # What was found in time is certified in what is left of all the time.
-        plan = plan_of(problem, tightening.blocks, found, self.clock, policy)
-        self._terms.offer(program, plan, stages)
+        plan = plan_of(problem, tightening.blocks, found, self.clock)
+        self._terms.offer(program, plan, False)
