@@ -120,11 +120,7 @@ def weissman(
 
 
 def hoeffding(
-    cells: Cells,
-    statistics: Statistics,
-    episode: int,  # noqa: ARG001
-    delta: float,
-    scale: float = 1.0,
+    cells: Cells, statistics: Statistics, _episode: int, delta: float, scale: float = 1.0
 ) -> Ends:
     """Hoeffding's inequality on the mean of h_j itself: no price for the size of its scope.
 
@@ -140,11 +136,7 @@ def hoeffding(
 
 
 def bernstein(
-    cells: Cells,
-    statistics: Statistics,
-    episode: int,
-    delta: float,
-    scale: float = 1.0,
+    cells: Cells, statistics: Statistics, episode: int, delta: float, scale: float = 1.0
 ) -> Ends:
     """Empirical Bernstein sets on the mean of h_j, intersected with `hoeffding`; delta is halved.
 
@@ -167,11 +159,7 @@ def bernstein(
 
 
 def chernoff(
-    cells: Cells,
-    statistics: Statistics,
-    episode: int,  # noqa: ARG001
-    delta: float,
-    scale: float = 1.0,
+    cells: Cells, statistics: Statistics, _episode: int, delta: float, scale: float = 1.0
 ) -> Ends:
     """Chernoff's inequality on the mean of h_j: the means m with n kl(mean, m) <= L.
 
