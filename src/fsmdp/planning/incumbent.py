@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fsmdp.foundation.numbers import with_error
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -41,7 +43,7 @@ class Incumbent:
     def __str__(self) -> str:
         if self.exact:
             return f"{self.mean:.6g}, exactly"
-        return f"{self.mean:.6g} ± {self.standard_error:.2g}"
+        return with_error(self.mean, self.standard_error)
 
 
 @dataclass(frozen=True, slots=True)
