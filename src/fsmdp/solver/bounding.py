@@ -15,7 +15,7 @@ from fsmdp.errors import FsmdpError
 from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant
 from fsmdp.planning.bellman import Weights
-from fsmdp.planning.bundled import STAGES_SHARE, may_go_by_stages, plan_of
+from fsmdp.planning.bundled import may_go_by_stages, plan_of
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
@@ -27,6 +27,9 @@ from fsmdp.solver.view import View
 
 SHARE, REGION_SHARE = 0.3, 0.1
 """Of the time that is left, for each program before bases grow, and for each region."""
+
+STAGES_SHARE = 0.6
+"""Of the time for a program, to solve it stage by stage, which bounds less and is sooner done."""
 
 INVARIANTS_SHARE = 0.2
 """Of the time for a program, to prove invariants of its model."""
