@@ -80,6 +80,7 @@ class Bounding(threading.Thread):
         self.errors: list[BaseException] = []
         self._programs, self._terms = programs, terms
         self._next = 0
+        self._lowest = np.inf  # bound of stages
         self._growing: list[tuple[Program, Tightening]] = []
         self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
         self._may_add = all(program.grows for program in programs)
@@ -139,6 +140,7 @@ class Bounding(threading.Thread):
             if may_go_by_stages(problem):
                 plan = Stagewise().solve(problem, part)
                 if plan.weights_certified:
+                    self._lowest = min(self._lowest, plan.upper_bound)
                     self._terms.offer(program, plan, True)
                     self.first.set()
 
@@ -214,6 +216,7 @@ class Bounding(threading.Thread):
         if trivial is None:
             return False
         best = min((one.value for _, one in self._growing), default=np.inf)
+        best = min(best, self._lowest)
         scale = self._programs[-1].view.model.largest_size_of_return
         return bool(best >= trivial.upper_bound - FLAT * scale)
 
