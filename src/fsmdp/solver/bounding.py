@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,19 +18,27 @@ from fsmdp.model.invariants import Invariant
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import may_go_by_stages, plan_of
 from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.joint import Joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
+from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.regions import regions_of
 from fsmdp.solver.tightening import Tightening
 from fsmdp.solver.view import View
 
-SHARE, REGION_SHARE = 0.3, 0.1
-"""Of the time that is left, for each program before bases grow, and for each region."""
+FIRST_SHARE, SHARE, REGION_SHARE = 0.6, 0.3, 0.1
+"""Of the time that is left: for the first program, without which there is no bound worth reading,
+for each other one before bases grow, and for each region."""
 
 STAGES_SHARE = 0.6
-"""Of the time for a program, to solve it stage by stage, which bounds less and is sooner done."""
+"""Of the time for a program, to solve it by rows: stage by stage, and of the rest all in one."""
+
+STAGES_TO_ALL = 3.0
+"""All steps in one take about so much longer than stages."""
+
+MOST_JOINT_ROWS = 500_000
 
 INVARIANTS_SHARE = 0.2
 """Of the time for a program, to prove invariants of its model."""
@@ -80,7 +89,7 @@ class Bounding(threading.Thread):
         self.errors: list[BaseException] = []
         self._programs, self._terms = programs, terms
         self._next = 0
-        self._lowest = np.inf  # bound of stages
+        self._lowest = np.inf  # bound by rows
         self._growing: list[tuple[Program, Tightening]] = []
         self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
         self._may_add = all(program.grows for program in programs)
@@ -108,11 +117,12 @@ class Bounding(threading.Thread):
     def solve_next(self) -> None:
         """Solve one program. `Stopped` if there is no time for another."""
         program, self._next = self._programs[self._next], self._next + 1
-        clock = self.clock.share(SHARE if program.acts else REGION_SHARE)
+        share = FIRST_SHARE if self._next == 1 else SHARE if program.acts else REGION_SHARE
+        clock = self.clock.share(share)
         try:
             basis = program.basis()
             if program.acts:
-                self._solve_stages(program, basis, clock)
+                self._solve_by_rows(program, basis, clock)
             invariants = self._invariants_of(program.view, clock)
             problem_of = partial(self._problem_of, program, invariants)
             below = self._terms.below
@@ -129,20 +139,28 @@ class Bounding(threading.Thread):
         finally:
             self.first.set()
 
-    def _solve_stages(self, program: Program, basis: Basis, clock: Clock) -> None:
-        """A first bound, and a policy, stage by stage, if that is quick.
+    def _solve_by_rows(self, program: Program, basis: Basis, clock: Clock) -> None:
+        """First bounds, and policies: stage by stage, then all steps in one, if that is quick.
 
-        Its values are good everywhere, not at the start alone, so that invariants are left out.
+        Their values are good everywhere, not at the start alone, so that invariants are left out.
         """
         with suppress(Stopped):
-            part = clock.share(STAGES_SHARE)
+            began, part = time.perf_counter(), clock.share(STAGES_SHARE)
             problem = self._problem_of(program, (), basis, part)
+            expected = 0.0
             if may_go_by_stages(problem):
-                plan = Stagewise().solve(problem, part)
-                if plan.weights_certified:
-                    self._lowest = min(self._lowest, plan.upper_bound)
-                    self._terms.offer(program, plan, True)
-                    self.first.set()
+                self._offer_first(program, Stagewise().solve(problem, part))
+                expected = STAGES_TO_ALL * (time.perf_counter() - began)
+            network, left = problem.network, clock.left()
+            few = network.n_weight_rows * network.elimination.n_rows <= MOST_JOINT_ROWS
+            if few and (left is None or expected < left):
+                self._offer_first(program, Joint().solve(problem, clock.share(STAGES_SHARE)))
+
+    def _offer_first(self, program: Program, plan: Plan) -> None:
+        if plan.weights_certified and plan.status is not Status.TIME_LIMIT:
+            self._lowest = min(self._lowest, plan.upper_bound)
+            self._terms.offer(program, plan, True)
+            self.first.set()
 
     def _problem_of(
         self, program: Program, invariants: tuple[Invariant, ...], basis: Basis, clock: Clock
