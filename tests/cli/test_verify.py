@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -76,3 +77,14 @@ def test_floats_are_never_below_what_was_proved():
     assert Fraction(_above(-third)) >= -third
     assert _above(Fraction(10**400)) == float("inf")
     assert _above(-Fraction(10**400)) == -sys.float_info.max
+
+
+def test_a_tighter_claim_that_the_file_does_not_prove_is_said_first(tmp_path):
+    model = fsmdp.domains.sysadmin(3, administrators=1, horizon=3)
+    fsmdp.save(model, tmp_path / "model.json")
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint")
+    tighter = replace(plan, bound=replace(plan.bound, at_start=plan.upper_bound - 1e-3, proof="it"))
+    tighter.save(tmp_path / "plan.npz")
+    done = run("verify", tmp_path / "model.json", tmp_path / "plan.npz")
+    assert done.output.startswith("PROVED IN PART: no policy earns more than ")
+    assert "not proved by anything in the file" in done.output

@@ -164,7 +164,7 @@ MISTAKES = {
                 Conditional("tank", [Case(ANY, [], [1 / 3] * 3)]),
             ],
         ),
-        "parents: unknown variable 'shock'",
+        "parents: 'shock' is a latent, .* name it in drawn=",
     ),
     "reward of wrong shape": (
         lambda: pump(rewards=[Reward("full", [Case(ANY, ["tank"], [0, 1])])]),

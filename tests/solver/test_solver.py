@@ -183,3 +183,21 @@ def test_plans_of_every_kind_of_policy_are_files(tmp_path):
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ModelError, match=message):
         fsmdp.plan(domains.sysadmin(3), **options)
+
+
+def test_the_log_ends_with_what_the_plan_says_of_its_policy():
+    plan = fsmdp.plan(domains.sysadmin(12, horizon=5), rounds=1, exact=False)
+    assert plan.log[-1].what.endswith("in fresh episodes")
+    assert plan.log[-1].incumbent == plan.incumbent.mean
+    assert plan.log[-1].standard_error == plan.incumbent.standard_error
+    assert plan.log[-1].gap == float(plan.gap)
+
+
+def test_programs_that_are_quickly_solved_by_rows_are():
+    """A bundle of cuts was all that was tried: looser, and later."""
+    model = domains.sysadmin(20, horizon=10)
+    joint = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint").upper_bound
+    plan = fsmdp.plan(model, rounds=1)
+    first = next(line for line in plan.log if line.what.startswith("program of singles"))
+    assert plan.upper_bound <= joint + 1e-6
+    assert first.upper_bound < plan.trivial_bound

@@ -212,6 +212,12 @@ def _resolve_kernel(
     inputs: Sequence[Variable],
 ) -> Kernel:
     where = f"{where}, {case.label}"
+    for name in case.parents:
+        if name not in current and name in drawable:
+            raise ModelError(
+                f"{where}, parents: {show(name)} is a latent, drawn within the step and forgotten; "
+                "name it in drawn=, or make it a variable if it is to last."
+            )
     parents = find_positions(case.parents, current, f"{where}, parents")
     drawn = find_positions(case.drawn, drawable, f"{where}, drawn")
     for position in drawn:

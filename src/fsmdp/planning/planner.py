@@ -146,7 +146,8 @@ def warn_if_trivial(found: Plan) -> None:
     if found.upper_bound >= found.trivial_bound:
         warn(
             f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
-            "largest reward at every step; try a richer basis (Basis.pairs) or more time.",
+            "largest reward at every step; give it more time, or a basis with fewer functions if "
+            "time was up (Basis.singles), with more if it was not (Basis.pairs).",
             TrivialBoundWarning,
             stacklevel=4,
         )

@@ -74,20 +74,15 @@ class Hand:
         """Since the call."""
         return time.perf_counter() - self.began
 
-    def note(self, tried: str, improved: str = "") -> None:
-        """Write a line of the log."""
-        best = self.judge.incumbent
-        exact = self.exact is not None
+    def note(self, tried: str, improved: str = "", again: Incumbent | None = None) -> None:
+        """Write a line of the log, with what the incumbent earned when it was judged `again`."""
+        mean = error = None
+        if best := again or self.judge.incumbent:
+            exact = self.exact is not None
+            mean, error = (self.exact, 0.0) if exact else (best.mean, best.standard_error)
         with self.lock:
-            line = Line(
-                self.seconds(),
-                tried,
-                None if best is None else (self.exact if exact else best.mean),
-                None if best is None else (0.0 if exact else best.standard_error),
-                self.upper_bound,
-                self.gap,
-                improved,
-            )
+            gap = None if mean is None else relative_gap(self.upper_bound, mean, self.scale)
+            line = Line(self.seconds(), tried, mean, error, self.upper_bound, gap, improved)
             self.log.append(line)
         if self.tell is not None:
             self.tell(line)
@@ -144,7 +139,7 @@ class Hand:
         status = self.clock.status or stopped or base.status
         name = "greedy for the moment" if best is None else best.name
         if self.exact is None and incumbent is not None:
-            self.note(f"{name}, in fresh episodes")
+            self.note(f"{name}, in fresh episodes", again=incumbent)
         return replace(
             base,
             method="auto",

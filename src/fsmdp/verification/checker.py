@@ -1385,6 +1385,11 @@ class Verdict:
         )
 
     @property
+    def claims_more(self) -> bool:
+        """Whether the plan claims less at the start than its weights give."""
+        return self.claim.at_start is not None and self.claim.at_start < self.bound
+
+    @property
     def best(self) -> Fraction:
         """The least that was proved for the start, where anything was."""
         return self.bound if self.at_start is None else min(self.bound, self.at_start[1])
@@ -1405,7 +1410,8 @@ class Verdict:
         elif self.tighter is False:
             first = "REFUTED: some policy earns more from the start than the plan claims."
         else:
-            first = f"PROVED: no policy earns more than {decimal(self.best)} from the start."
+            part = " IN PART" if self.tighter is None and self.claims_more else ""
+            first = f"PROVED{part}: no policy earns more than {decimal(self.best)} from the start."
         found = [first]
         if self.slack >= 0:
             spare = decimal(self.slack, down=True)
@@ -1413,7 +1419,7 @@ class Verdict:
                 f"V >= R + E V' at every state and step, {spare} to spare; tightest at {where}."
             )
             found.append(f"By weights: {decimal(self.bound)}; the plan claims {claimed}.")
-        if claim.at_start is not None and claim.at_start < self.bound:
+        if claim.at_start is not None and self.claims_more:
             start = decimal(claim.at_start, down=self.tighter is False)
             words = {True: "proved", False: "refuted", None: "not proved by anything in the file"}
             found.append(f"By {claim.reason}: the plan claims {start}; {words[self.tighter]}.")
