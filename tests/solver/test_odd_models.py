@@ -85,7 +85,9 @@ def test_states_that_cannot_be_reached_have_actions_as_well():
     assert value[0] == pytest.approx(fsmdp.solve_exactly(model).start_value)
 
 
-@pytest.mark.parametrize("options", [{"tell": 3}, {"exact": "yes"}, {"exact": None}])
+@pytest.mark.parametrize(
+    "options", [{"tell": 3}, {"tell": 3, "progress": True}, {"exact": "yes"}, {"exact": None}]
+)
 def test_options_of_the_wrong_kind_are_refused(options):
     with pytest.raises(fsmdp.ModelError, match="expected"):
         fsmdp.plan(fsmdp.domains.sysadmin(2), **options)

@@ -94,8 +94,7 @@ class Planner:
             raise ModelError(
                 "tell: only the solver keeps a log; leave it out, or use method='auto'."
             )
-        if tell is not None and not callable(tell):
-            raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
+        check_tell(tell)
         options: dict[str, Any] = {
             "limit": limit,
             "elimination_order": elimination_order,
@@ -139,6 +138,12 @@ class Planner:
             return replace(
                 found, ended=replace(found.ended, status=clock.status or Status.TIME_LIMIT)
             )
+
+
+def check_tell(tell: object) -> None:
+    """Refuse what cannot be called with a line of the log."""
+    if tell is not None and not callable(tell):
+        raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
 
 
 def warn_if_trivial(found: Plan) -> None:

@@ -21,7 +21,7 @@ from fsmdp.planning.ellipsoid import Ellipsoid
 from fsmdp.planning.incumbent import Line
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner, Tell
+from fsmdp.planning.planner import Planner, Tell, check_tell
 from fsmdp.planning.programs import Programs
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.solver.auto import Auto
@@ -74,6 +74,7 @@ def plan(
         name: options.pop(name) for name in OF_ELIMINATION if name in options
     }
     planner = _planner(method, options)
+    check_tell(tell)
     with _shown(progress, getattr(planner, "time_limit", None)) as show_line:
 
         def hear(line: Line) -> None:
@@ -81,7 +82,7 @@ def plan(
                 if one is not None:
                     one(line)
 
-        heard = None if tell is None and show_line is None else hear
+        heard = tell if show_line is None else hear
         return planner.plan(model, basis, weights, tell=heard, **of_elimination)
 
 
