@@ -100,21 +100,25 @@ def finish(path, folder):
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_sweep_that_was_killed_ends_with_the_same_bytes(kills, sweep, tmp_path):
     path, whole = sweep
-    folder, draw = tmp_path / "runs", random.Random(kills)
-    # The first two always: one leaves a checkpoint, the other what is written aside for the next.
-    points = [f"after {CHECKPOINT} 1", f"before {CHECKPOINT} 1"]
-    points += [draw.choice(POINTS[:6]) for _ in range(kills - 2)]
-    for point in points:
-        with halted(path, folder, point, tmp_path / "halted") as (process, _):
-            process.kill()
-            process.communicate(timeout=DEADLINE)  # ends when the workers have ended too
-            assert_readable(folder)
-            assert checkpoints(folder)
-            assert not point.startswith("before") or parts(folder)
-    finish(path, folder)
-    assert episodes_of(folder) == whole
-    assert len(checkpoints(folder)) == len(whole)
-    assert not parts(folder)
+    draw = random.Random(kills)
+    for number in range(-(-kills // 5)):
+        folder, left = tmp_path / f"runs-{number}", min(5, kills - 5 * number)
+        # The first two always: one leaves a checkpoint, the other what is written aside for the
+        # next. Every kill leaves less to do, so that there is one late point, and it comes third.
+        points = [f"after {CHECKPOINT} 1", f"before {CHECKPOINT} 1"]
+        late, early = [POINTS[2], POINTS[5]], [POINTS[i] for i in (0, 1, 3, 4)]
+        points += [draw.choice(late), *draw.choices(early, k=left - 3)]
+        for point in points:
+            with halted(path, folder, point, tmp_path / "halted") as (process, _):
+                process.kill()
+                process.communicate(timeout=DEADLINE)  # ends when the workers have ended too
+                assert_readable(folder)
+                assert checkpoints(folder)
+                assert not point.startswith("before") or parts(folder)
+        finish(path, folder)
+        assert episodes_of(folder) == whole
+        assert len(checkpoints(folder)) == len(whole)
+        assert not parts(folder)
 
 
 @pytest.mark.parametrize(

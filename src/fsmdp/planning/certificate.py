@@ -13,7 +13,7 @@ from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.inequalities import following_weights
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
-from fsmdp.planning.oracle import each_excess
+from fsmdp.planning.oracle import excesses_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,15 +74,19 @@ def certify(
     violation is slack everywhere, and lowers the bound by as much. The rounding of all sums and
     products is bounded and added, so that the bound holds for the model's numbers as the rationals
     that they are. Raises `Stopped` when the clock says so.
-    Cost: one max-sum for each step.
+    Cost: one max-sum for each step whose weights, or whose following ones, are not the same as
+    those of the step before.
     """
     allowance = _Allowance(network, intervals)
     violations, roundings = np.zeros(len(weights)), np.zeros(len(weights))
     witness = None
-    for step, worst in enumerate(each_excess(network, intervals, weights, view, clock)):
-        violations[step] = worst.value
-        following = following_weights(network, weights, step)
-        roundings[step] = allowance.of_step(worst.entries, following)
+    first = _changes(network, weights)
+    pairs = [(weights[step], following_weights(network, weights, step)) for step in first]
+    found_excesses = excesses_of(network, intervals, pairs, view, clock)
+    ends = [*first[1:], len(weights)]
+    for step, end, (_, following), worst in zip(first, ends, pairs, found_excesses, strict=True):
+        violations[step:end] = worst.value
+        roundings[step:end] = allowance.of_step(worst.entries, following)
         if witness is None or worst.value > witness.violation:
             found = worst.state(worst.action)
             state, action = network.state_of(found), network.action_of(found, worst.action)
@@ -93,6 +97,16 @@ def certify(
     lifted[:, 0] += lifts
     upper_bound = float(means @ lifted[0]) + allowance.of_mean(lifted[0])
     return Certificate(violations, lifts, witness, upper_bound), lifted
+
+
+def _changes(network: BellmanNetwork, weights: Floats) -> list[int]:
+    """The first of each run of steps with the same weights and the same following ones."""
+    if len(weights) == 1:
+        return [0]
+    last = following_weights(network, weights, len(weights) - 1)
+    following = np.vstack([weights[1:], last[None, :]])
+    same = (weights[1:] == weights[:-1]).all(axis=1) & (following[1:] == following[:-1]).all(axis=1)
+    return [0, *(1 + np.flatnonzero(~same)).tolist()]
 
 
 class _Allowance:

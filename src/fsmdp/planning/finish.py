@@ -112,7 +112,8 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
 def plan_of_constant(problem: Problem) -> Plan:
     """What can be said at once of any model: the trivial bound, and the greedy policy for now."""
     assert problem.trivial is not None
-    bound, weights = problem.trivial.upper_bound, problem.trivial.weights(1)
+    bound = problem.trivial.upper_bound
+    weights = np.zeros((problem.network.n_weight_rows, 1))  # lifted, they are the trivial ones
     return finish(
         problem, Solved("none", Status.OPTIMAL, weights, bound, bound, 0, 0, 0, {}), NO_LIMIT
     )

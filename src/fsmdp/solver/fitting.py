@@ -57,7 +57,7 @@ class Fitting:
     """Weights for one basis on a pool of states that grows."""
 
     def __init__(self, model: FactoredMDP, basis: Basis, choices: Choices, check: Check) -> None:
-        self.model, self.choices = model, choices
+        self.model, self.choices, self._check = model, choices, check
         self.pool = empty_pool(model.horizon or 1, len(model.variables))
         self.weights: Floats | None = None  # (n_steps + 1, n_functions); (1, ...) if infinite
         self._use(basis, check)
@@ -77,7 +77,7 @@ class Fitting:
 
     def meet(self, states: Integers) -> None:
         """Add states to the pool: (episodes, steps, n_variables)."""
-        self.pool = with_states(self.pool, states, self.choices.pool)
+        self.pool = with_states(self.pool, states, self.choices.pool, self._check)
 
     def fit(self, check: Check) -> Greedy:
         """Fit all steps to the pool as it is; the greedy policy of the values found.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,18 +32,23 @@ def empty_pool(n_steps: int, n_variables: int) -> Pool:
     )
 
 
-def with_states(pool: Pool, met: Integers, most: int) -> Pool:
+def with_states(
+    pool: Pool, met: Integers, most: int, check: Callable[[], None] = lambda: None
+) -> Pool:
     """The pool with the states of further episodes, met: (episodes, steps, n_variables).
 
-    At most `most` states are kept for a step, the ones met most often. Cost: sorting a step's
-    states.
+    At most `most` states are kept for a step, the ones met most often. `check` is called before
+    each step. Cost: sorting a step's states.
     """
     steps = range(len(pool.states))
     if len(pool.states) == 1:
         by_step = [met.reshape(-1, met.shape[2])]
     else:
         by_step = [met[:, step] for step in steps]
-    merged = [_merged(pool.states[step], pool.counts[step], by_step[step], most) for step in steps]
+    merged = []
+    for step in steps:
+        check()
+        merged.append(_merged(pool.states[step], pool.counts[step], by_step[step], most))
     return Pool(tuple(states for states, _ in merged), tuple(counts for _, counts in merged))
 
 
