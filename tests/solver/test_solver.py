@@ -195,9 +195,9 @@ def test_the_log_ends_with_what_the_plan_says_of_its_policy():
 
 def test_programs_that_are_quickly_solved_by_rows_are():
     """A bundle of cuts was all that was tried: looser, and later."""
-    model = domains.sysadmin(20, horizon=10)
+    model = domains.sysadmin(12, horizon=5)
     joint = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint").upper_bound
-    plan = fsmdp.plan(model, rounds=1)
+    plan = fsmdp.plan(model, rounds=1, exact=False)
     first = next(line for line in plan.log if line.what.startswith("program of singles"))
     assert plan.upper_bound <= joint + 1e-6
     assert first.upper_bound < plan.trivial_bound
