@@ -11,7 +11,9 @@ import fsmdp
 from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.planner import Request
+from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
+from fsmdp.solver import arena
 from fsmdp.solver.loop import Loop, Wishes
 
 FEW = settings(max_examples=12, deadline=None)
@@ -201,3 +203,14 @@ def test_programs_that_are_quickly_solved_by_rows_are():
     first = next(line for line in plan.log if line.what.startswith("program of singles"))
     assert plan.upper_bound <= joint + 1e-6
     assert first.upper_bound < plan.trivial_bound
+
+
+def test_pieces_between_looks_at_the_clock_are_the_same_episodes(monkeypatch):
+    model = domains.sysadmin(5, horizon=6)
+    ring, looks = arena.arena_of(model), []
+    policy = resolve(model, "random").arrays
+    whole = ring.returns(policy, 100, 3)
+    monkeypatch.setattr(arena, "LOOK_AFTER", 100)
+    pieces = ring.returns(policy, 100, 3, 0, lambda: looks.append(1))
+    assert np.array_equal(whole, pieces)
+    assert len(looks) > 20

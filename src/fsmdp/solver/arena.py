@@ -19,6 +19,9 @@ from fsmdp.simulation.simulate import Record, new_record, simulate
 CHUNK = 50
 """Episodes that share a generator: small enough that time limits are noticed between them."""
 
+LOOK_AFTER = 5_000_000
+"""Variables drawn between looks at the clock, roughly."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
@@ -44,9 +47,8 @@ class Arena:
         found = np.zeros(episodes)
 
         def run(part: int) -> None:
-            if check is not None:
-                check()
-            self._run(policy, seed, first // CHUNK + part, found[part * CHUNK :][:CHUNK], 0)
+            returns = found[part * CHUNK :][:CHUNK]
+            self._run(policy, seed, first // CHUNK + part, returns, 0, check)
 
         in_threads(run, -(-episodes // CHUNK))
         return found
@@ -64,13 +66,25 @@ class Arena:
         return np.concatenate([one.states[:, :-1, :n] for one in records if one is not None])
 
     def _run(
-        self, policy: CompiledPolicy, seed: int, chunk: int, returns: Floats, recorded: int
+        self,
+        policy: CompiledPolicy,
+        seed: int,
+        chunk: int,
+        returns: Floats,
+        recorded: int,
+        check: Callable[[], None] | None = None,
     ) -> Record:
         record = new_record(self.compiled, recorded, self.steps if recorded else 0)
         values = np.zeros(self.compiled.n_slots, dtype=np.int64)
         rng = np.random.default_rng((seed, chunk))
-        discount = self.model.discount
-        simulate(self.compiled, policy, rng, discount, True, 0, self.steps, values, returns, record)
+        discount, steps = self.model.discount, self.steps
+        # Episodes follow one another in the generator, so that pieces are the same episodes.
+        piece = len(returns) if recorded else max(1, LOOK_AFTER // (steps * len(values)))
+        for first in range(0, len(returns), piece):
+            if check is not None:
+                check()
+            part = returns[first : first + piece]
+            simulate(self.compiled, policy, rng, discount, True, 0, steps, values, part, record)
         return record
 
 
