@@ -2,6 +2,8 @@ from . import domains as domains
 from . import plot as plot
 from .discovery.discover import Discovery as Discovery
 from .discovery.discover import discover as discover
+from .discovery.independence import IndependenceCheck as IndependenceCheck
+from .discovery.independence import check_independence as check_independence
 from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError
 from .errors import FsmdpWarning as FsmdpWarning
@@ -28,8 +30,6 @@ from .learning.learners.baselines.ucrl2 import UCRL2 as UCRL2
 from .learning.learners.psrl import PSRLFactored as PSRLFactored
 from .learning.learners.ucrl import UCRLFactored as UCRLFactored
 from .learning.run.history import History as History
-from .learning.run.independence import IndependenceCheck as IndependenceCheck
-from .learning.run.independence import check_independence as check_independence
 from .learning.run.learn import learn as learn
 from .learning.theory.bounds import hoeffding_regret_bound as hoeffding_regret_bound
 from .learning.theory.bounds import regret_bound as regret_bound

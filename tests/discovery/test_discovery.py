@@ -117,6 +117,30 @@ def test_draws_together_are_told_from_independent_ones():
     assert not fsmdp.discover(fsmdp.domains.sysadmin(6), episodes=1000).together
 
 
+def many_actions(count=100):
+    """Half of the actions draw both variables to 1, the others to 0, each by itself."""
+    odd = [f"act-{i}" for i in range(1, count, 2)]
+    return fsmdp.FactoredMDP(
+        variables=[fsmdp.Variable("one", 2), fsmdp.Variable("other", 2)],
+        actions=[f"act-{i}" for i in range(count)],
+        conditionals=[
+            fsmdp.Conditional(
+                name, [fsmdp.Case(odd, [], [0.1, 0.9]), fsmdp.Case(fsmdp.ANY, [], [0.9, 0.1])]
+            )
+            for name in ("one", "other")
+        ],
+        rewards=[],
+        horizon=10,
+    )
+
+
+def test_what_follows_from_the_action_is_not_taken_for_a_common_draw():
+    """Too few rows to tell actions apart, and more than enough to see what they do in common."""
+    found = fsmdp.discover(many_actions(), episodes=50)
+    assert len(found.apart["one"]) < 10
+    assert not found.together
+
+
 def exclusive_or():
     """The next value of `both` is the exclusive or of two fair coins; none of them tells alone."""
     coin = fsmdp.Case(fsmdp.ANY, table=[0.5, 0.5])

@@ -299,7 +299,7 @@ def test_true_independence_is_hardly_ever_refuted():
 )
 def test_transitions_that_cannot_be_are_refused(data):
     model = fsmdp.domains.sysadmin(3)
-    with pytest.raises(ModelError, match="check_independence"):
+    with pytest.raises(ModelError, match="data"):
         fsmdp.check_independence(data, model.structure(fsmdp.Basis.singles(model)))
 
 
@@ -322,7 +322,7 @@ def transitions(model, episodes, seed):
 
 
 def test_evidence_is_a_quotient_of_chances():
-    from fsmdp.learning.run.independence import log_evidence
+    from fsmdp.discovery.independence import log_evidence
 
     # Two outcomes: the mixture gives 1/2 * 3/4 to the same pair twice, independence gives 1.
     twice = np.array([[2, 0], [0, 0]])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.discovery.evidence import counted, log_bet
-from fsmdp.discovery.parents import Limits, Parents, Search
+from fsmdp.discovery.parents import Limits, Search
 from fsmdp.discovery.transitions import Transitions, as_transitions
 from fsmdp.foundation.checks import as_number, as_whole, plural
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.options import as_probability
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.structure import Structure
@@ -20,9 +21,6 @@ from fsmdp.model.variables import Variable
 if TYPE_CHECKING:
     from fsmdp.model.basis import Basis
     from fsmdp.model.rewards import Reward
-
-Progress = Callable[[int, int], None]
-"""Called with variables done and to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,6 @@ class Discovery:
     apart: dict[str, tuple[str, ...]]  # by variable, the actions under which it moves otherwise
     delta: float
     n_transitions: int
-    found: tuple[Parents, ...] = field(repr=False)
 
     @property
     def parents(self) -> dict[str, tuple[str, ...]]:
@@ -137,7 +134,7 @@ def discover(
     episodes: int = 2000,
     steps: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: bool | Report | None = None,
 ) -> Discovery:
     """Find the parents of each variable, and which draws are correlated, in transitions.
 
@@ -150,6 +147,8 @@ def discover(
     What is not claimed is not excluded: `open` names inputs of which an effect of `effect` on some
     probability could have been overlooked. A parent that matters only jointly with another (as in
     an exclusive or) is looked for with `lookahead=2`. Rewards' scopes are not looked for.
+    `progress=True` shows a bar once it takes longer than two seconds; a function is called with the
+    variables done and all there are.
     Cost: for each variable, transitions times inputs and actions times the parents found.
     """
     limits = Limits(
@@ -160,12 +159,14 @@ def discover(
     )
     known = as_transitions(data, variables, actions, episodes, steps, seed)
     searches, found = [], []
-    for variable in range(len(known.variables)):
-        search = Search(known, variable, limits)
-        found.append(search.run())
-        searches.append(search)
-        if progress is not None:
-            progress(variable + 1, len(known.variables))
+    n_variables = len(known.variables)
+    with reporting(progress, "discovering", n_variables) as report:
+        for variable in range(n_variables):
+            search = Search(known, variable, limits)
+            found.append(search.run())
+            searches.append(search)
+            if report is not None:
+                report(variable + 1, n_variables)
     names = known.names
     return Discovery(
         known.variables,
@@ -187,14 +188,17 @@ def discover(
         },
         delta,
         len(known),
-        tuple(found),
     )
 
 
 def _together(known: Transitions, searches: Sequence[Search]) -> tuple[Together, ...]:
-    """Pairs whose next values predict one another, given the parents of one of them."""
+    """Pairs whose next values predict one another, given the parents of one of them.
+
+    The null has a law for each action: one that two variables' values both depend on makes them
+    predict one another, though they are drawn independently.
+    """
     names, found = known.names, []
-    fits = [search.fit(search.parents) for search in searches]
+    fits = [search.fit(search.parents, None) for search in searches]
     contexts = [search.contexts(search.parents, search.apart) for search in searches]
     for j, search in enumerate(searches):
         needed = search.needed()

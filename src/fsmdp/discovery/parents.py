@@ -102,18 +102,16 @@ class Search:
 
     def evidence(self, parent: int) -> float:
         """Against: given the action and all other parents, this one does not matter."""
-        return self.bet(self.contexts(self.parents, self.apart)) - self.fit(
-            [one for one in self.parents if one != parent]
-        )
-
-    def fit(self, parents: list[int]) -> float:
-        """The best law that depends on parents and the action alone.
-
-        Where actions were drawn at random, those that are not apart may be taken for one: whatever
-        each of them does, their mixture is such a law. Otherwise what they do might be explained
-        by what they were chosen for, and each has a law of its own.
-        """
+        others = [one for one in self.parents if one != parent]
+        # Where actions were drawn at random, those that are not apart may be taken for one:
+        # whatever each of them does, their mixture is a law of the state. Otherwise what they do
+        # might be explained by what they were chosen for, and each has a law of its own.
         apart = self.apart if self.data.at_random else None
+        known = self.bet(self.contexts(self.parents, self.apart))
+        return known - self.fit(others, apart)
+
+    def fit(self, parents: list[int], apart: list[int] | None) -> float:
+        """The best law that depends on parents and the action alone; `apart` as for `contexts`."""
         return log_fit(counted(self.contexts(parents, apart), self.values, self.size))
 
     def needed(self) -> float:
@@ -125,7 +123,7 @@ class Search:
         n_inputs, n_actions = len(self.data.sizes), self.data.n_actions
         price = math.log(len(self.data.variables) * n_inputs * (self.limits.max_parents + 1))
         price += _log_choices(n_inputs, len(self.parents))
-        price += math.log(n_actions) + _log_choices(n_actions, len(self.apart))
+        price += math.log(n_actions + 1) + _log_choices(n_actions, len(self.apart))
         return self.limits.log_certainty + price
 
     def _grow(self) -> bool:

@@ -12,11 +12,9 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, plural, show
 from fsmdp.learning.worlds.observing import reader_of
 from fsmdp.model.actions import Actions, inputs_of
-from fsmdp.model.basis import Basis
-from fsmdp.model.cases import ANY, Case
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.structure import Structure, as_actions, index_actions
+from fsmdp.model.structure import as_actions, index_actions
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
 from fsmdp.policies.resolve import RANDOM
@@ -82,7 +80,7 @@ def as_transitions(
     index_actions(named)
     if hasattr(data, "reset") and hasattr(data, "step"):
         return _of_environment(data, known, named, episodes, steps, seed)
-    return _given(data, known, named)
+    return given_transitions(data, known, named)
 
 
 def _of_model(model: FactoredMDP, episodes: int, steps: int | None, seed: int) -> Transitions:
@@ -102,15 +100,7 @@ def _of_environment(
     seed: int,
 ) -> Transitions:
     """Play at random, through Gymnasium's spaces, until episodes end or have so many steps."""
-    described = Structure.from_parents(
-        variables,
-        actions,
-        parents={variable.name: [Case(ANY, parents=[])] for variable in variables},
-        rewards=[],
-        basis=Basis.singles(variables),
-        horizon=1,
-    )
-    read = reader_of(env.observation_space, described)
+    read = reader_of(env.observation_space, variables)
     rng, most = np.random.default_rng(seed), LONGEST_EPISODE if steps is None else steps
     first = np.asarray(getattr(env.action_space, "start", 0))
     chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
@@ -136,7 +126,10 @@ def _of_environment(
     )
 
 
-def _given(data: Any, variables: tuple[Variable, ...], actions: Sequence[str]) -> Transitions:
+def given_transitions(
+    data: Any, variables: tuple[Variable, ...], actions: Sequence[str]
+) -> Transitions:
+    """Three arrays, checked against the variables and actions that they are of."""
     what = "data"
     if not isinstance(data, tuple | list) or len(data) != 3:
         raise ModelError(

@@ -42,7 +42,7 @@ class EnvironmentWorld:
 
         structure = learner.structure
         self._env, self._learner = env, learner
-        self._read = reader_of(env.observation_space, structure)
+        self._read = reader_of(env.observation_space, structure.variables)
         self._first_action = self._check_actions(env, structure)
         self._n_variables, self._n_inputs = len(structure.variables), len(structure.inputs)
         terms = structure.rewards

@@ -9,11 +9,12 @@ from fsmdp.foundation.checks import plural, show
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
+from fsmdp.model.variables import Variable
 
 
-def check_sizes(what: str, sizes: Sequence[int], structure: Structure) -> None:
+def check_sizes(what: str, sizes: Sequence[int], variables: Sequence[Variable]) -> None:
     """Refuse other variables: another number of them, or of values."""
-    expected = [variable.size for variable in structure.variables]
+    expected = [variable.size for variable in variables]
     if list(sizes) == expected:
         return
     if len(sizes) != len(expected):
@@ -23,7 +24,7 @@ def check_sizes(what: str, sizes: Sequence[int], structure: Structure) -> None:
         )
     at = next(i for i, size in enumerate(sizes) if size != expected[i])
     raise ModelError(
-        f"variable {show(structure.variables[at].name)} (position {at}) has {sizes[at]} values in "
+        f"variable {show(variables[at].name)} (position {at}) has {sizes[at]} values in "
         f"{what} and {expected[at]} in the structure; give it size {sizes[at]}."
     )
 
@@ -50,7 +51,7 @@ def check_actions(what: str, n_actions: int, structure: Structure) -> None:
 def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     """Refuse a model that is not the one that the structure describes."""
     what = "the model"
-    check_sizes(what, model.sizes, structure)
+    check_sizes(what, model.sizes, structure.variables)
     joint = isinstance(model.actions, Actions) or isinstance(structure.actions, Actions)
     if joint:
         check_joint_actions(what, model.actions, structure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +11,30 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_number, show
 from fsmdp.learning.worlds.matching import check_sizes
 from fsmdp.model.lookup import Integers
-from fsmdp.model.structure import Structure
-from fsmdp.model.variables import table_size
+from fsmdp.model.variables import Variable, table_size
 
 Reader = Callable[[Any], Integers]
 """From an observation to a state, or a ModelError."""
 
 
-def reader_of(space: Any, structure: Structure) -> Reader:
+def reader_of(space: Any, variables: Sequence[Variable]) -> Reader:
     """How to read a state off an observation of a space; a ModelError if they do not fit."""
     kind = type(space).__name__
     if kind == "MultiDiscrete" and len(space.shape or ()) == 1:
-        check_sizes("the environment", [int(size) for size in space.nvec], structure)
+        check_sizes("the environment", [int(size) for size in space.nvec], variables)
         first = np.asarray(space.start, dtype=np.int64)
-        return _Reader(structure, first.shape, lambda seen: seen - first)
+        return _Reader(variables, first.shape, lambda seen: seen - first)
     if kind == "Discrete":
-        return _Reader(structure, (), _digits(int(space.start), int(space.n), structure))
+        return _Reader(variables, (), _digits(int(space.start), int(space.n), variables))
     raise ModelError(
         f"the environment's observations are {show(space)}; expected MultiDiscrete (one number for "
         "each variable) or Discrete, wrap it (gymnasium.ObservationWrapper)."
     )
 
 
-def _digits(first: int, n: int, structure: Structure) -> Callable[[Integers], Integers]:
+def _digits(first: int, n: int, variables: Sequence[Variable]) -> Callable[[Integers], Integers]:
     """From one number to the values of several variables, the last one fastest."""
-    sizes = [variable.size for variable in structure.variables]
+    sizes = [variable.size for variable in variables]
     if table_size(sizes) != n:
         raise ModelError(
             f"the environment has {n} states in one number, the structure's variables have "
@@ -58,12 +57,12 @@ class _Reader:
 
     def __init__(
         self,
-        structure: Structure,
+        variables: Sequence[Variable],
         shape: tuple[int, ...],
         to_state: Callable[[Integers], Integers],
     ) -> None:
-        self._variables = structure.variables
-        self._sizes = np.array([variable.size for variable in structure.variables])
+        self._variables = variables
+        self._sizes = np.array([variable.size for variable in variables])
         self._shape, self._to_state = shape, to_state
 
     def __call__(self, observation: Any) -> Integers:

@@ -9,21 +9,22 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
+from fsmdp.discovery.evidence import log_bet, log_fit
+from fsmdp.discovery.transitions import Transitions, given_transitions
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.options import as_probability
-from fsmdp.model.actions import Actions
 from fsmdp.model.cases import common_groups
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.variables import Scope
+from fsmdp.model.variables import Scope, table_size
 
-Counted = tuple[Scope, Integers]
-"""Variables of different groups, and how often they took their values together in one cell."""
+Counted = tuple[Scope, int, list[Integers]]
+"""Variables of different groups, how many cells there are, and for each that was visited how often
+the variables took their values together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +45,7 @@ class IndependenceCheck:
     """
 
     refuted: tuple[Dependence, ...]
-    cells: int  # that were looked at
+    cells: int  # that there are to look at
     visits: int  # in all of them together
     delta: float
     needed: float = field(repr=False)  # log of the evidence that one cell needs
@@ -77,10 +78,9 @@ def check_independence(
     In every cell, the chance of the joint counts under a mixture of all joint distributions
     (Dirichlet, 1/2 for each value) is divided by the largest chance that independence gives them.
     If the groups are independent, the quotient is below that of the truth, a martingale of mean 1,
-    and ever reaches C / delta in one of C cells with probability delta at most (Ville), however
-    cells were chosen and whenever one looks. It also does if parents are missing: then next values
-    depend on what is not in the cell.
-    Source: Wasserman, Ramdas and Balakrishnan (2020), Universal inference.
+    and ever reaches C / delta in one of all C cells with probability delta at most (Ville), however
+    cells were chosen and whenever one looks; see `fsmdp.discovery.evidence`. It also does if
+    parents are missing: then next values depend on what is not in the cell.
     """
     delta = as_probability(delta)
     if isinstance(source, tuple | list) and len(source) == 3:
@@ -89,17 +89,17 @@ def check_independence(
                 f"check_independence: transitions need a structure, found {show(structure)}; give "
                 "the one whose independence is in doubt."
             )
-        counted = list(_of_transitions(_stated(structure), source))
-    else:
-        cells, statistics = getattr(source, "cells", None), getattr(source, "statistics", None)
-        told = getattr(source, "structure", None) if structure is None else structure
-        if not isinstance(cells, Cells) or not isinstance(statistics, Statistics):
-            raise ModelError(
-                f"check_independence: expected a history, a learner, or (states, actions, next "
-                f"states), found {show(source)}; give what learn returned."
-            )
-        counted = list(_of_statistics(_stated(told), cells, statistics))
-    return _judged(_stated(structure or source.structure), counted, delta)
+        stated = _stated(structure)
+        data = given_transitions(source, stated.variables, stated.actions)
+        return _judged(stated, list(_of_transitions(stated, data)), delta)
+    cells, statistics = getattr(source, "cells", None), getattr(source, "statistics", None)
+    if not isinstance(cells, Cells) or not isinstance(statistics, Statistics):
+        raise ModelError(
+            f"check_independence: expected a history, a learner, or (states, actions, next "
+            f"states), found {show(source)}; give what learn returned."
+        )
+    stated = _stated(structure or source.structure)
+    return _judged(stated, list(_of_statistics(stated, cells, statistics)), delta)
 
 
 def _stated(structure: object) -> Structure:
@@ -113,35 +113,29 @@ def _stated(structure: object) -> Structure:
 
 def _judged(structure: Structure, counted: Sequence[Counted], delta: float) -> IndependenceCheck:
     group_of = {p: g for g, group in enumerate(structure.independent) for p in group}
-    needed = math.log(max(1, len(counted)) / delta)
-    refuted = []
-    for scope, counts in counted:
+    n_cells = sum(cells for _, cells, _ in counted)
+    needed = math.log(max(1, n_cells) / delta)
+    refuted, visits = [], 0
+    for scope, _, tables in counted:
         parts: dict[int, list[int]] = {}
         for axis, position in enumerate(scope):
             parts.setdefault(group_of[position], []).append(axis)
-        found = log_evidence(counts, list(parts.values()))
-        if found >= needed:
-            names = tuple(structure.variables[position].name for position in scope)
-            refuted.append(Dependence(names, int(counts.sum()), found))
-    visits = int(sum(counts.sum() for _, counts in counted))
-    return IndependenceCheck(tuple(refuted), len(counted), visits, delta, needed)
+        for counts in tables:
+            visits += int(counts.sum())
+            found = log_evidence(counts, list(parts.values()))
+            if found >= needed:
+                names = tuple(structure.variables[position].name for position in scope)
+                refuted.append(Dependence(names, int(counts.sum()), found))
+    return IndependenceCheck(tuple(refuted), n_cells, visits, delta, needed)
 
 
 def log_evidence(counts: Integers, parts: Sequence[Sequence[int]]) -> float:
-    """Log of the mixture's chance of joint counts over the largest that independent parts give.
-
-    The mixture is Dirichlet(1/2, ..., 1/2); chances are those of one order of the outcomes.
-    """
-    n, half = float(counts.sum()), 0.5
-    size = counts.size
-    mixture = gammaln(half * size) - gammaln(n + half * size)
-    mixture += float((gammaln(counts + half) - gammaln(half)).sum())
-    independent = 0.0
+    """Log of the mixture's chance of joint counts over the largest that independent parts give."""
+    seen, fits = counts.astype(np.float64), 0.0
     for part in parts:
         others = tuple(axis for axis in range(counts.ndim) if axis not in part)
-        own = counts.sum(axis=others)
-        independent += float(xlogy(own, own / max(n, 1.0)).sum())
-    return float(mixture) - independent
+        fits += log_fit(seen.sum(axis=others).reshape(1, -1))
+    return log_bet(seen.reshape(1, -1)) - fits
 
 
 def _of_statistics(structure: Structure, cells: Cells, statistics: Statistics) -> Iterator[Counted]:
@@ -156,65 +150,27 @@ def _of_statistics(structure: Structure, cells: Cells, statistics: Statistics) -
             continue
         shape = tuple(structure.variables[position].size for position in scope)
         counts = statistics.outcomes[start : start + int(np.prod(shape))].reshape(shape)
-        if counts.any():
-            yield scope, counts
+        yield scope, 1, [counts] if counts.any() else []
 
 
-def _of_transitions(structure: Structure, given: Sequence[Any]) -> Iterator[Counted]:
+def _of_transitions(structure: Structure, data: Transitions) -> Iterator[Counted]:
     """Joint counts of every pair of groups, in the cells of the parents of both."""
-    states, actions, following = (
-        _whole(part, name) for part, name in zip(given, PARTS, strict=True)
-    )
-    n = len(structure.variables)
-    factored = isinstance(structure.actions, Actions)
-    n_chosen = len(structure.inputs) - n if factored else 1
-    expected = ((len(states), n), (len(states), n_chosen), (len(states), n))
-    actions = actions.reshape(len(actions), -1)
-    for part, name, shape in zip((states, actions, following), PARTS, expected, strict=True):
-        if part.shape != shape:
-            raise ModelError(
-                f"check_independence: {name} have shape {part.shape}, expected {shape}; give one "
-                "row for each transition."
-            )
-    sizes = np.array([variable.size for variable in structure.variables])
-    n_actions = 1 if factored else len(structure.actions)
-    listed = np.zeros(len(states), dtype=np.int64) if factored else actions[:, 0]
-    for part, name in ((states, PARTS[0]), (following, PARTS[2])):
-        if part.size and ((part < 0) | (part >= sizes)).any():
-            raise ModelError(f"check_independence: {name} hold values that variables do not have.")
-    if listed.size and not 0 <= listed.min() <= listed.max() < n_actions:
-        raise ModelError("check_independence: actions are not positions of the structure's.")
-    inputs = np.hstack([states, actions]) if factored else states
     for one, other in combinations(range(len(structure.independent)), 2):
         parents = common_groups(
-            [structure.group_parents[one], structure.group_parents[other]], n_actions
+            [structure.group_parents[one], structure.group_parents[other]], data.n_actions
         )
         scope = (*structure.independent[one], *structure.independent[other])
-        values = tuple(int(sizes[position]) for position in scope)
-        outcome = np.ravel_multi_index(tuple(following[:, list(scope)].T), values)
-        group = np.array([parents.group(action) for action in range(n_actions)])[listed]
+        values = tuple(structure.variables[position].size for position in scope)
+        outcome = np.ravel_multi_index(tuple(data.outcomes[:, list(scope)].T), values)
+        group = np.array([parents.group(action) for action in range(data.n_actions)])[data.taken]
         for number, scopes in enumerate(parents):
             own = group == number
             looked_at = sorted({position for part in scopes for position in part})
-            rows = inputs[own][:, looked_at]
-            _, cell = np.unique(rows, axis=0, return_inverse=True)
+            n_cells = table_size(data.sizes[position] for position in looked_at)
+            _, cell = np.unique(data.inputs[own][:, looked_at], axis=0, return_inverse=True)
             order = np.argsort(cell.ravel(), kind="stable")
             found, at = np.unique(cell.ravel()[order], return_index=True)
-            parts = np.split(outcome[own][order], at[1:]) if len(found) else []
-            for seen in parts:
-                yield scope, np.bincount(seen, minlength=math.prod(values)).reshape(values)
-
-
-PARTS = ("states", "actions", "next states")
-
-
-def _whole(given: Any, name: str) -> Integers:
-    try:
-        found = np.asarray(given)
-        if found.ndim and found.dtype.kind in "iu":
-            return found.astype(np.int64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ModelError(
-        f"check_independence: {name} are {show(given)}, expected whole numbers in an array."
-    )
+            seen = np.split(outcome[own][order], at[1:]) if len(found) else []
+            length = math.prod(values)
+            tables = [np.bincount(rows, minlength=length).reshape(values) for rows in seen]
+            yield scope, n_cells, tables
