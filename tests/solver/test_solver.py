@@ -197,12 +197,12 @@ def test_the_log_ends_with_what_the_plan_says_of_its_policy():
 
 def test_programs_that_are_quickly_solved_by_rows_are():
     """A bundle of cuts was all that was tried: looser, and later."""
-    model = domains.sysadmin(12, horizon=5)
+    model = domains.sysadmin(8, horizon=5)
     joint = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint").upper_bound
-    plan = fsmdp.plan(model, rounds=1, exact=False)
-    first = next(line for line in plan.log if line.what.startswith("program of singles"))
-    assert plan.upper_bound <= joint + 1e-6
-    assert first.upper_bound < plan.trivial_bound
+    plan = fsmdp.plan(model, rounds=0, exact=False)
+    singles = [line for line in plan.log if line.what.startswith("program of singles")]
+    assert min(line.upper_bound for line in singles) <= joint + 1e-6
+    assert any(line.what == "policy of program of singles" for line in plan.log)
 
 
 def test_pieces_between_looks_at_the_clock_are_the_same_episodes(monkeypatch):

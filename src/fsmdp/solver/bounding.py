@@ -39,6 +39,7 @@ STAGES_TO_ALL = 3.0
 """All steps in one take about so much longer than stages."""
 
 MOST_JOINT_ROWS = 500_000
+"""Rows of all steps in one, beyond which it is left to cuts."""
 
 INVARIANTS_SHARE = 0.2
 """Of the time for a program, to prove invariants of its model."""
@@ -89,7 +90,7 @@ class Bounding(threading.Thread):
         self.errors: list[BaseException] = []
         self._programs, self._terms = programs, terms
         self._next = 0
-        self._lowest = np.inf  # bound by rows
+        self._lowest = np.inf  # of all bounds that were offered
         self._growing: list[tuple[Program, Tightening]] = []
         self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
         self._may_add = all(program.grows for program in programs)
@@ -121,10 +122,14 @@ class Bounding(threading.Thread):
         clock = self.clock.share(share)
         try:
             basis = program.basis()
-            if program.acts:
-                self._solve_by_rows(program, basis, clock)
+            built = self._solve_by_rows(program, basis, clock) if program.acts else None
             invariants = self._invariants_of(program.view, clock)
-            problem_of = partial(self._problem_of, program, invariants)
+
+            def problem_of(asked: Basis, clock: Clock) -> Problem:
+                if built is not None and asked is basis and not invariants:
+                    return built
+                return self._problem_of(program, invariants, asked, clock)
+
             below = self._terms.below
             tightening = Tightening(
                 program.view.model, basis, problem_of, below, grows=program.grows
@@ -139,28 +144,34 @@ class Bounding(threading.Thread):
         finally:
             self.first.set()
 
-    def _solve_by_rows(self, program: Program, basis: Basis, clock: Clock) -> None:
+    def _solve_by_rows(self, program: Program, basis: Basis, clock: Clock) -> Problem | None:
         """First bounds, and policies: stage by stage, then all steps in one, if that is quick.
 
         Their values are good everywhere, not at the start alone, so that invariants are left out.
+        Hands back the problem, if there was time to lay it out.
         """
+        problem = None
         with suppress(Stopped):
             began, part = time.perf_counter(), clock.share(STAGES_SHARE)
             problem = self._problem_of(program, (), basis, part)
             expected = 0.0
             if may_go_by_stages(problem):
-                self._offer_first(program, Stagewise().solve(problem, part))
+                self._offer_if_solved(program, Stagewise().solve(problem, part))
                 expected = STAGES_TO_ALL * (time.perf_counter() - began)
             network, left = problem.network, clock.left()
             few = network.n_weight_rows * network.elimination.n_rows <= MOST_JOINT_ROWS
             if few and (left is None or expected < left):
-                self._offer_first(program, Joint().solve(problem, clock.share(STAGES_SHARE)))
+                self._offer_if_solved(program, Joint().solve(problem, clock.share(STAGES_SHARE)))
+        return problem
 
-    def _offer_first(self, program: Program, plan: Plan) -> None:
+    def _offer_if_solved(self, program: Program, plan: Plan) -> None:
         if plan.weights_certified and plan.status is not Status.TIME_LIMIT:
-            self._lowest = min(self._lowest, plan.upper_bound)
-            self._terms.offer(program, plan, True)
+            self._offer(program, plan, acts=True)
             self.first.set()
+
+    def _offer(self, program: Program, plan: Plan, *, acts: bool) -> None:
+        self._lowest = min(self._lowest, plan.upper_bound)
+        self._terms.offer(program, plan, acts)
 
     def _problem_of(
         self, program: Program, invariants: tuple[Invariant, ...], basis: Basis, clock: Clock
@@ -233,10 +244,8 @@ class Bounding(threading.Thread):
         trivial = self._terms.trivial
         if trivial is None:
             return False
-        best = min((one.value for _, one in self._growing), default=np.inf)
-        best = min(best, self._lowest)
         scale = self._programs[-1].view.model.largest_size_of_return
-        return bool(best >= trivial.upper_bound - FLAT * scale)
+        return bool(self._lowest >= trivial.upper_bound - FLAT * scale)
 
     def _region_programs(self) -> list[Program]:
         view = self._programs[-1].view
@@ -256,4 +265,4 @@ class Bounding(threading.Thread):
         assert found is not None
         # What was found in time is certified in what is left of all the time.
         plan = plan_of(problem, tightening.blocks, found, self.clock)
-        self._terms.offer(program, plan, False)
+        self._offer(program, plan, acts=False)
