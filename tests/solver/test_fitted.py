@@ -9,7 +9,7 @@ from fsmdp import Basis, Fitted, domains, evaluate_exactly, solve_exactly
 from fsmdp.solver.arena import arena_of
 from fsmdp.solver.backups import backup_size, backups_of
 from fsmdp.solver.features import add_products, compile_features, fill_values
-from fsmdp.solver.fit import fit_step, targets_of
+from fsmdp.solver.fit import by_functions, by_states, fit_step, targets_of
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.growth import extensions, gains_of
 from fsmdp.solver.pool import empty_pool, with_states
@@ -72,6 +72,19 @@ def test_a_step_is_fitted_as_by_dense_least_squares(seed):
 
     for _ in range(20):
         assert loss(found) <= loss(found + 1e-4 * rng.normal(size=len(found))) + 1e-12
+
+
+@PATIENT
+@given(st.integers(0, 10**6), st.sampled_from([1e-6, 1e-3, 1e-1]))
+def test_the_dual_form_has_the_weights_of_the_normal_equations(seed, ridge):
+    model = random_model(seed)
+    features = compile_features(Basis.pairs(model).bind(model.variables))
+    rng = np.random.default_rng(seed)
+    states = every_state(model)[rng.integers(0, model.n_states, 1 + seed % 40)]
+    counts = rng.integers(1, 5, len(states)).astype(float)
+    penalty = np.full(features.n_functions, ridge * counts.sum())
+    given = (features, states, counts, rng.normal(size=len(states)), penalty)
+    np.testing.assert_allclose(by_states(*given), by_functions(*given), rtol=1e-6, atol=1e-8)
 
 
 def test_the_policy_is_optimal_where_values_are_in_the_span():

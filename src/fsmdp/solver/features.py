@@ -110,6 +110,16 @@ def add_products(
 
 
 @compiled()
+def fill_rows(features: Features, states: Integers, rows: Floats) -> None:
+    """Add h_j(s) to `rows`, a row for each state."""
+    for row in range(len(states)):
+        for scope in range(len(features.row_of_scope)):
+            at = row_at(features, scope, states[row])
+            for entry in range(features.row_start[at], features.row_start[at + 1]):
+                rows[row, features.function[entry]] += features.value[entry]
+
+
+@compiled()
 def fill_values(features: Features, weights: Floats, states: Integers, values: Floats) -> None:
     """sum_j w_j h_j(s) for each state."""
     for row in range(len(states)):

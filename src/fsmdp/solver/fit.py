@@ -9,7 +9,7 @@ from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.solver.backups import Backups
-from fsmdp.solver.features import Features, add_products
+from fsmdp.solver.features import Features, add_products, fill_rows
 
 WORTH_A_THREAD = 256
 """States below which a thread more does not pay."""
@@ -33,27 +33,57 @@ def fit_step(
 ) -> Floats:
     """Weights w that minimise sum_s n(s) (w h(s) - target(s))^2 + ridge * sum_s n(s) * |w|^2.
 
-    Targets are centred first, so that the penalty draws values to their mean.
+    Targets are centred first, so that the penalty draws values to their mean. Cost: of `by_states`
+    or `by_functions`, whichever are fewer.
     """
     targets = targets_of(backups, entries, states)
     total = float(counts.sum())
     middle = float(counts @ targets) / total
+    penalty = np.full(features.n_functions, ridge * total)
+    penalty[0] *= FREE
+    solve = by_states if len(states) <= features.n_functions else by_functions
+    found = solve(features, states, counts, targets - middle, penalty)
+    found[0] += middle
+    return found
+
+
+def by_functions(
+    features: Features, states: Integers, counts: Floats, targets: Floats, penalty: Floats
+) -> Floats:
+    """Normal equations: (H' N H + D) w = H' N y.
+
+    Cost: for each state the square of its functions, and the cube of all functions.
+    """
     parts = split(len(states), WORTH_A_THREAD)
     n_functions = features.n_functions
     products = np.zeros((len(parts), n_functions, n_functions))
     moments = np.zeros((len(parts), n_functions))
-    centred = targets - middle
 
     def run(part: int) -> None:
         at = parts[part]
-        add_products(features, states[at], counts[at], centred[at], products[part], moments[part])
+        add_products(features, states[at], counts[at], targets[at], products[part], moments[part])
 
     in_threads(run, len(parts))
     matrix = products.sum(axis=0)
-    penalty = np.full(n_functions, ridge * total)
-    penalty[0] *= FREE
     matrix[np.diag_indices_from(matrix)] += penalty
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    found = np.asarray(cho_solve(factor, moments.sum(axis=0), check_finite=False))
-    found[0] += middle
-    return found
+    return np.asarray(cho_solve(factor, moments.sum(axis=0), check_finite=False))
+
+
+def by_states(
+    features: Features, states: Integers, counts: Floats, targets: Floats, penalty: Floats
+) -> Floats:
+    """The same weights by their dual: w = A' z / sqrt(D) with (A A' + 1) z = sqrt(N) y.
+
+    A = sqrt(N) H / sqrt(D). Cost: the square of the states times the functions.
+    """
+    roots = np.sqrt(counts)
+    scaled = np.zeros((len(states), features.n_functions))
+    fill_rows(features, states, scaled)
+    scaled *= roots[:, None]
+    scaled /= np.sqrt(penalty)
+    matrix = scaled @ scaled.T
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    solved = cho_solve(factor, roots * targets, check_finite=False)
+    return np.asarray((solved @ scaled) / np.sqrt(penalty))
