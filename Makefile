@@ -23,7 +23,7 @@ COMPILE := echo "compiling, a minute the first time"; \
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser bench docs format clean
+.PHONY: help demo test coverage browser bench docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,12 @@ test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation
 	@$(BIN)/mkdocs build --strict --quiet
 	@$(COMPILE)
 	@echo "== tests"
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10 --cov --cov-report=term
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10
+
+# Tracing doubles the time that tests take, so it is not part of `make test`.
+coverage: $(INSTALLED_DEV) browser ## run the tests with their line coverage, at least 95 %
+	@$(COMPILE)
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
 
 # Tests of the report open it in Chromium. Without one, and without the right to install one, they
 # are skipped and say so.

@@ -44,7 +44,7 @@ class Sizes(Repeats):
 
 
 SIZES = {
-    Form.TINY: Sizes(1, 2000, 120, workers=1),
+    Form.TINY: Sizes(1, 500, 40, workers=1),
     Form.SMALL: Sizes(3, 6000, 300),
     Form.FULL: Sizes(8, 20_000, 1000),
 }
