@@ -192,6 +192,7 @@ def test_blocks_and_files_are_bases(tmp_path):
         ({"model": "things_of_mine:told"}, "of type FactoredMDP; return one"),
         ({"model": "things_of_mine:broken"}, "failed .ZeroDivisionError: by nothing"),
         ({"model": "nothing_like_it:make"}, "unknown domain 'nothing_like_it'"),
+        ({"model": "plan.npz"}, "expected a model, found the name of a plan's file"),
         ({"model": "sysadmin:3", "basis": "things_of_mine:ring"}, "failed .TypeError"),
         ({"environment": "things_of_mine:Coin"}, "an environment comes with a structure"),
         ({"structure": "things_of_mine:told"}, "expected a model, or an environment"),

@@ -231,7 +231,9 @@ MISTAKES = {
         ModelError,
         "one of auto, fitted, programs, stagewise, joint",
     ),
-    "unknown option": ({"speed": 3}, ModelError, "has no option 'speed'; expected"),
+    "unknown option": ({"magic": 3}, ModelError, "has no option 'magic'; expected one of"),
+    "misspelt method": ({"method": "stagwise"}, ModelError, "did you mean 'stagewise'"),
+    "misspelt option": ({"tim_limit": 3}, ModelError, "did you mean 'time_limit'"),
     "unknown weights": ({"weights": "equal"}, ModelError, "expected 'initial', 'uniform'"),
     "weights of wrong length": (
         {"weights": np.ones(3)},

@@ -37,6 +37,11 @@ def read_model(text: str) -> Any:
 
         domain, instance, join = read_rddl_name(text)
         return load_rddl(domain, instance, join=join)
+    if text.endswith(".npz"):
+        raise ModelError(
+            f"{text}: expected a model, found the name of a plan's file; give the model it was "
+            f"made for, as in fsmdp simulate MODEL --policy {text}."
+        )
     if text.endswith(".json") or Path(text).is_file():
         return load(text)
     if text.split(":")[0] not in DOMAINS and is_place(text):

@@ -22,7 +22,11 @@ class Number:
         """Refuse anything else."""
         if value is None and self.optional:
             return
-        number = as_number(value, name, "leave it out" if self.optional else "give a small one")
+        number = as_number(
+            value,
+            name,
+            "give a plain one, or leave it out" if self.optional else "give a small one",
+        )
         if self.least is not None and number < self.least:
             raise ModelError(f"{name}: expected at least {self.least:g}, found {show(value)}.")
         if self.above is not None and number <= self.above:

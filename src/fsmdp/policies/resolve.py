@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import PolicyError
-from fsmdp.foundation.checks import is_whole, show, show_count, show_names
+from fsmdp.foundation.checks import is_whole, show, show_count, show_names, suggest
 from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, state_strides, table_size
@@ -110,7 +110,9 @@ def resolve(model: Described, policy: Policy) -> Followed:
             return Followed(lambda state, step: always, policy_arrays(BY_TABLE, nothing, table))  # noqa: ARG005
         if policy == RANDOM:
             return Followed(None, by_chance(len(model.variables), model.actions))
-        raise PolicyError(f"unknown policy {show(policy)}; expected {EXPECTED}.")
+        close = suggest(policy, (*model.actions, RANDOM))
+        hint = close if close.startswith("did") else f"expected {EXPECTED}."
+        raise PolicyError(f"unknown policy {show(policy)}; {hint}")
     if is_table(policy):
         return _by_table(model, policy_table(model, policy))
     check_origin(model, policy)

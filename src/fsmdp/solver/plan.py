@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import suggest
 from fsmdp.foundation.numbers import percent, plain
 from fsmdp.foundation.progress import bar, check_progress
 from fsmdp.foundation.registry import Registry
@@ -114,16 +114,12 @@ def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
                 "it; give it to the planner."
             )
         return method
-    if not isinstance(method, str) or method not in METHODS:
-        raise ModelError(
-            f"method: expected a planner or one of {', '.join(METHODS)}, found {show(method)}."
-        )
-    kind = METHODS[method]
+    kind = METHODS.find(method)
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in options:
         if name not in known:
             raise ModelError(
-                f"plan: method {method!r} has no option {name!r}; expected "
-                f"{', '.join(sorted((*known, *OF_ELIMINATION)))}."
+                f"plan: method {method!r} has no option {name!r}; "
+                f"{suggest(name, sorted((*known, *OF_ELIMINATION)))}"
             )
     return kind(**options)

@@ -78,7 +78,8 @@ def test_a_run_resumes_where_it_stopped(ring, tmp_path):
 def test_what_cannot_be_followed_is_refused(ring):
     structure = structure_of(ring)
     for policy, message in (
-        ("sleep", "unknown policy 'sleep'"),
+        ("sleep", "unknown policy 'sleep'; expected a plan"),
+        ("rebot-1", "unknown policy 'rebot-1'; did you mean 'reboot-1'"),
         (3, "3 is not a policy"),
         (lambda state, step: "sleep", "0, 0.* at step 1: unknown action 'sleep'"),
         (lambda state, step: 9, "0, 0.* at step 1: unknown action 9"),
