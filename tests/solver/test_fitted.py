@@ -1,6 +1,7 @@
 """Fitted values: exact where the basis and the pool allow it, and no worse than their baselines."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,8 @@ def test_a_step_is_fitted_as_by_dense_least_squares(seed):
     rng = np.random.default_rng(seed)
     states = every_state(model)[rng.integers(0, model.n_states, 40)]
     counts = rng.integers(1, 5, 40).astype(float)
-    entries = backups.entries(rng.normal(size=len(basis)))
+    later = rng.normal(size=len(basis))
+    entries = backups.entries(later)
     targets = targets_of(backups, entries, states)
     dense = np.array([basis.evaluate(state) for state in states])
     products, moments = np.zeros((len(basis), len(basis))), np.zeros(len(basis))
@@ -61,11 +63,11 @@ def test_a_step_is_fitted_as_by_dense_least_squares(seed):
     )
     np.testing.assert_allclose(moments, dense.T @ (counts * targets), atol=1e-9)
     ridge = 1e-2
-    found = fit_step(backups, features, states, counts, entries, ridge)
-    middle = counts @ targets / counts.sum()
+    found = fit_step(backups, features, states, counts, entries, later, ridge)
+    middle = counts @ (targets - dense @ later) / counts.sum()
 
     def loss(weights):
-        centred = weights.copy()
+        centred = weights - later
         centred[0] -= middle
         penalty = centred**2 @ np.array([1e-3, *[1.0] * (len(basis) - 1)])
         return counts @ (dense @ weights - targets) ** 2 + ridge * counts.sum() * penalty
@@ -85,6 +87,24 @@ def test_the_dual_form_has_the_weights_of_the_normal_equations(seed, ridge):
     penalty = np.full(features.n_functions, ridge * counts.sum())
     given = (features, states, counts, rng.normal(size=len(states)), penalty)
     np.testing.assert_allclose(by_states(*given), by_functions(*given), rtol=1e-6, atol=1e-8)
+
+
+def test_what_few_states_show_is_not_forgotten_from_step_to_step():
+    """A place that pays for ever, among many: its values are not drawn to the others' mean."""
+    n_places, horizon = 40, 30
+    model = fsmdp.FactoredMDP(
+        [fsmdp.Variable("place", n_places)],
+        ["stay"],
+        [fsmdp.Conditional("place", fsmdp.Case(fsmdp.ANY, ["place"], np.eye(n_places)))],
+        [fsmdp.Reward("pay", fsmdp.Case(fsmdp.ANY, ["place"], np.eye(n_places)[5]))],
+        horizon=horizon,
+    )
+    fitting = Fitting(model, Basis.singles(model), Choices(), lambda: None)
+    fitting.meet(np.repeat(np.arange(n_places)[:, None, None], horizon, axis=1))
+    fitting.fit(lambda: None)
+    values = fitting.weights[0] @ np.array([fitting.basis.evaluate([p]) for p in range(n_places)]).T
+    assert values[5] == pytest.approx(horizon, rel=0.05)
+    assert np.abs(np.delete(values, 5)).max() < 0.5
 
 
 def test_the_policy_is_optimal_where_values_are_in_the_span():

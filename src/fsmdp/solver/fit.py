@@ -9,7 +9,7 @@ from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.solver.backups import Backups
-from fsmdp.solver.features import Features, add_products, fill_rows
+from fsmdp.solver.features import Features, add_products, fill_rows, fill_values
 
 WORTH_A_THREAD = 256
 """States below which a thread more does not pay."""
@@ -29,20 +29,26 @@ def fit_step(
     states: Integers,
     counts: Floats,
     entries: Floats,
+    later: Floats,
     ridge: float,
 ) -> Floats:
-    """Weights w that minimise sum_s n(s) (w h(s) - target(s))^2 + ridge * sum_s n(s) * |w|^2.
+    """Weights w that minimise sum_s n(s) (w h(s) - target(s))^2 + ridge * sum_s n(s) * |w - v|^2.
 
-    Targets are centred first, so that the penalty draws values to their mean. Cost: of `by_states`
-    or `by_functions`, whichever are fewer.
+    v are the weights of the following step, with the constant that fits best: drawn to 0 instead,
+    functions that few states tell apart would lose part of their weight at every step. Cost: of
+    `by_states` or `by_functions`, whichever are fewer.
     """
     targets = targets_of(backups, entries, states)
+    expected = np.zeros(len(states))
+    fill_values(features, later, states, expected)
+    targets = targets - expected
     total = float(counts.sum())
     middle = float(counts @ targets) / total
     penalty = np.full(features.n_functions, ridge * total)
     penalty[0] *= FREE
     solve = by_states if len(states) <= features.n_functions else by_functions
     found = solve(features, states, counts, targets - middle, penalty)
+    found += later
     found[0] += middle
     return found
 

@@ -47,7 +47,7 @@ FIRST_STAGES, MORE_STAGES = 200, 20
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """How values are fitted: how strongly weights are drawn to 0, how many states are kept."""
+    """How values are fitted: how strongly to the following step's, how many states."""
 
     ridge: float = 1e-3
     pool: int = 20_000
@@ -96,16 +96,16 @@ class Fitting:
             for step in reversed(range(model.horizon)):
                 check()
                 entries.append(self.backups.entries(weights[step + 1]))
-                weights[step] = self._fit_step(step, entries[-1])
+                weights[step] = self._fit_step(step, entries[-1], weights[step + 1])
             self.weights = weights
             entries.reverse()
         return Greedy(
             model.variables, model.actions, model.horizon, self.backups.lookup, np.stack(entries)
         )
 
-    def _fit_step(self, step: int, entries: Floats) -> Floats:
-        states, counts = self.pool.states[step], self.pool.counts[step]
-        return fit_step(self.backups, self.features, states, counts, entries, self.choices.ridge)
+    def _fit_step(self, step: int, entries: Floats, later: Floats) -> Floats:
+        states, counts, ridge = self.pool.states[step], self.pool.counts[step], self.choices.ridge
+        return fit_step(self.backups, self.features, states, counts, entries, later, ridge)
 
     def _fit_endless(self, check: Check) -> Floats:
         """Stages of a finite horizon, long enough that the rest hardly counts."""
@@ -116,7 +116,7 @@ class Fitting:
             found[: self.weights.shape[1]] = self.weights[0]
         for _ in range(min(stages, most)):
             check()
-            found = self._fit_step(0, self.backups.entries(found))
+            found = self._fit_step(0, self.backups.entries(found), found)
         return found[None, :]
 
     def grow(self, batch: int, check: Check) -> int:
