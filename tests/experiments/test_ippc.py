@@ -102,6 +102,7 @@ def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, 
     rows = [line for line in text.splitlines() if line.startswith("| Traffic 1 |")]
     assert len(rows) == 1
     assert "| **all** | 2 | 0.500 | 1.000 |" in text
+    assert "| **all with on line** | 1 | 0.500 | 1.000 |" in text
     assert draw(results).startswith(b"<?xml")
     path = write_page(results, tmp_path / "ippc.md", "fsmdp ippc Traffic:1")
     assert path.read_text() == text

@@ -95,15 +95,19 @@ def _domains(results: Mapping[Problem, Result]) -> str:
         "| domain | problems | " + " | ".join(name for name, _ in columns) + " |",
         "|---|--:|" + "--:|" * len(columns),
     ]
-    for domain in [*DOMAINS, None]:
-        inside = [
-            {p: score for p, score in column.items() if domain in (None, p.domain)}
-            for _, column in columns
-        ]
-        if inside and inside[0]:
-            name = f"**{domain or 'all'}**" if domain is None else domain
-            cells = " | ".join(_mean(list(column.values())) for column in inside)
-            lines.append(f"| {name} | {len(inside[0])} | {cells} |")
+    problems = columns[0][1]
+    rows = {domain: {p for p in problems if p.domain == domain} for domain in DOMAINS}
+    rows["**all**"] = set(problems)
+    live = set(scores(results, "online_mean"))
+    if live and live != set(problems):
+        rows["**all with on line**"] = live
+    for name, inside in rows.items():
+        if inside:
+            means = (
+                _mean([score for problem, score in column.items() if problem in inside])
+                for _, column in columns
+            )
+            lines.append(f"| {name} | {len(inside)} | " + " | ".join(means) + " |")
     return "\n".join(lines) + "\n"
 
 
