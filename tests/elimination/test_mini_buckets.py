@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_rows import smallest_feasible_shift, with_constant
 
-from fsmdp.elimination import Network, build, build_within
+from fsmdp.elimination import Network, build, build_within, widened
 from fsmdp.errors import WidthError
 from fsmdp.model.cases import Cases
 
@@ -108,3 +108,51 @@ def test_what_no_exact_elimination_can_do_has_a_bound_within_any_budget():
     states = np.random.default_rng(0).integers(2, size=(1000, 60))
     assert min(values) >= network.value(entries, states, 0).max()
     assert values[1] < values[0]  # a larger budget, a tighter bound
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
+@given(networks(), st.sampled_from([None, 2, 4, 9]), st.integers(0, 99))
+def test_slack_is_what_a_bound_exceeds_its_state_by(method, network, size, seed):
+    entries = random_entries(network, seed)
+    found = build(network, method=method, mini_bucket=size)
+    maximum = found.maximise(entries)
+    for action in range(network.n_actions):
+        slack = maximum.slack(action)
+        earned = float(network.value(entries, maximum.state(action), action))
+        assert slack.min(initial=0.0) >= -1e-9
+        assert slack.sum() == pytest.approx(maximum.values[action] - earned, abs=1e-8)
+        if found.is_exact:
+            assert np.abs(slack).sum() < 1e-8
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wider_mini_buckets_where_slack_is_largest_lead_to_the_maximum(method):
+    network = complete(9)
+    entries = random_entries(network, 1)
+    exact = enumerated_maxima(network, entries).max()
+    found, budget = build(network, method=method, mini_bucket=8), 10**6
+    values, largest = [], []
+    while True:
+        maximum = found.maximise(entries)
+        values.append(maximum.value)
+        assert maximum.value >= exact - 1e-9
+        wider = widened(found, maximum.slack(maximum.action), budget)
+        if wider is None:
+            break
+        largest.append(wider.n_rows)
+        found = wider
+    assert len(values) > 2
+    assert values[-1] == pytest.approx(exact)
+    assert widened(build(network, mini_bucket=8), np.ones(9), 10) is None
+    assert max(largest) <= budget
+
+
+def test_room_goes_to_the_variables_of_most_slack():
+    network = complete(10)
+    found = build(network, method="separate", mini_bucket=16)
+    slack = np.zeros(10)
+    slack[[2, 7]] = 1.0
+    wider = widened(found, slack, 10**6)
+    assert wider.room.more == {2: 64, 7: 64}
+    assert wider.room.most == 16

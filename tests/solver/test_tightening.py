@@ -82,3 +82,20 @@ def test_growth_reaches_the_best_value_when_every_product_is_there():
     best = fsmdp.solve_exactly(model).start_value
     assert certified(found) == pytest.approx(best, abs=1e-3)
     assert np.isfinite(found.found.weights).all()
+
+
+def test_mini_buckets_widen_where_they_lose_until_nothing_is_lost():
+    model = random_model(
+        0, variables=6, actions=3, horizon=3, largest_size=2, largest_parents=3, rewards=4
+    )
+    exact, found = tightening(model), tightening(model, mini_bucket=4)
+    values = [found.found.value]
+    assert values[0] > exact.found.value + 1e-3
+    while found.widen(NO_LIMIT):
+        values.append(found.found.value)
+    assert len(values) > 1
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(exact.found.value, abs=1e-5)
+    assert certified(found) > fsmdp.solve_exactly(model).start_value
+    assert found.grow(NO_LIMIT)  # in the room that was given
+    assert found.found.value <= values[-1] + 1e-9

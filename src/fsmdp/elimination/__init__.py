@@ -3,7 +3,7 @@
 from fsmdp.elimination.choose import Elimination, build
 from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.max_sum import Maximum, MaxSum
-from fsmdp.elimination.mini_buckets import build_within
+from fsmdp.elimination.mini_buckets import build_within, widened, with_room
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import (
     Order,
@@ -14,7 +14,7 @@ from fsmdp.elimination.order import (
     min_fill,
 )
 from fsmdp.elimination.rows import Rows, lp_rows
-from fsmdp.elimination.schedule import Schedule
+from fsmdp.elimination.schedule import Room, Schedule
 from fsmdp.elimination.separate import separate_schedule
 from fsmdp.elimination.shared import shared_schedule
 
@@ -25,6 +25,7 @@ __all__ = [
     "Maximum",
     "Network",
     "Order",
+    "Room",
     "Rows",
     "Schedule",
     "best_order",
@@ -37,4 +38,6 @@ __all__ = [
     "min_fill",
     "separate_schedule",
     "shared_schedule",
+    "widened",
+    "with_room",
 ]

@@ -23,7 +23,7 @@ from fsmdp.elimination.order import (
     width_error,
 )
 from fsmdp.elimination.rows import Rows, lp_rows
-from fsmdp.elimination.schedule import Schedule
+from fsmdp.elimination.schedule import Room, Schedule
 from fsmdp.elimination.separate import class_order, separate_schedule
 from fsmdp.elimination.shared import shared_schedule
 from fsmdp.errors import ModelError
@@ -48,6 +48,8 @@ class Elimination:
     schedule: Schedule = field(repr=False)
     method: str
     why: str
+    elimination_order: Sequence[int] | None = None  # as it was asked for
+    room: Room | None = None  # of its mini-buckets
 
     @property
     def induced_width(self) -> int:
@@ -118,7 +120,7 @@ def build(
     method: str = "auto",
     tries: int = 4,
     seed: int = 0,
-    mini_bucket: int | None = None,
+    mini_bucket: int | Room | None = None,
 ) -> Elimination:
     """Steps with the fewest table entries in all, refused when a table exceeds the limit.
 
@@ -126,31 +128,33 @@ def build(
     tree of the default scopes only (narrower where exceptions have parents of their own), and a
     network for each class of actions; `method` "shared" or "separate" rules out the others.
     Nothing of the size of a table is made before the choice. With a `mini_bucket`, of so many
-    entries at most, buckets are split and nothing is too wide: what is found then is a bound on
-    the maximum from above.
+    entries at most or of a `Room`, buckets are split and nothing is too wide: what is found then is
+    a bound on the maximum from above.
     Cost: a few elimination orders of the whole network.
     """
     check_method(method)
+    room = Room(mini_bucket) if isinstance(mini_bucket, int) else mini_bucket
     options: list[_Option] = []
     orders: list[Order] = []
     if method != "separate":
-        options += _shared_options(network, elimination_order, tries, seed, mini_bucket)
+        options += _shared_options(network, elimination_order, tries, seed, room)
     fitting = [option for option in options if _fits(option.schedule, limit)]
     if method == "separate" or (
         method == "auto" and _separate_may_win(network, fitting, elimination_order)
     ):
         for changes in network.changes:
             orders.append(class_order(network, changes, elimination_order))
-            if mini_bucket is None and orders[-1].largest_table > limit:
+            if room is None and orders[-1].largest_table > limit:
                 break
         else:
-            schedule = separate_schedule(network, orders, mini_bucket)
+            schedule = separate_schedule(network, orders, room)
             options.append(_Option("separate", "one network for each class of actions", schedule))
             fitting = [option for option in options if _fits(option.schedule, limit)]
     if not fitting:
         _refuse(network, options, orders, limit)
     best = min(fitting, key=lambda option: option.schedule.n_rows)
-    return Elimination(network, best.schedule, best.method, _why(best, options, limit))
+    why = _why(best, options, limit)
+    return Elimination(network, best.schedule, best.method, why, elimination_order, room)
 
 
 def check_method(method: str) -> None:
@@ -166,17 +170,17 @@ def _shared_options(
     elimination_order: Sequence[int] | None,
     tries: int,
     seed: int,
-    mini_bucket: int | None,
+    room: Room | None,
 ) -> list[_Option]:
     def order(scopes: Sequence[Scope]) -> Order:
         if elimination_order is not None:
             return given_order(elimination_order, scopes, network.sizes)
         return best_order(scopes, network.sizes, tries, seed)
 
-    union = shared_schedule(network, order(network.all_scopes), mini_bucket)
+    union = shared_schedule(network, order(network.all_scopes), room)
     options = [_Option("shared", "shared messages", union)]
     if not _joined_pairs(network.all_scopes) <= _joined_pairs(network.default_scopes):
-        narrow = shared_schedule(network, order(network.default_scopes), mini_bucket)
+        narrow = shared_schedule(network, order(network.default_scopes), room)
         words = "shared messages on a tree of the default scopes"
         options.append(_Option("shared", words, narrow))
     return options

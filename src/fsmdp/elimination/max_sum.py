@@ -14,6 +14,7 @@ from scipy import sparse
 from fsmdp.compiled import compiled
 from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
 from fsmdp.elimination.schedule import Schedule
+from fsmdp.elimination.slack import slack_of_steps
 from fsmdp.model.tables import Floats
 
 PIECE = 5 * 10**7
@@ -75,6 +76,12 @@ class Maximum:
         others at least as large as this says.
         """
         return self._max_sum.picked_from(self._buffer, actions)
+
+    def slack(self, action: int) -> Floats:
+        """What mini-buckets add to the value of an action, by the variable that they max out."""
+        schedule = self._max_sum.schedule
+        final = schedule.finals[schedule.network.class_of_action[action]]
+        return slack_of_steps(schedule, self._buffer, final, self.state(action))
 
 
 class MaxSum:

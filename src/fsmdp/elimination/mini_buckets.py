@@ -1,16 +1,23 @@
-"""Mini-buckets: how large they can be within a budget of table entries."""
+"""Mini-buckets: how large they can be within a budget of table entries, and which should be."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fsmdp.elimination.choose import Elimination, build
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import DEFAULT_LIMIT
+from fsmdp.elimination.schedule import Room
 from fsmdp.errors import WidthError
+from fsmdp.model.tables import Floats
 
 LARGEST, SMALLEST, STEP = 2**20, 2**4, 4
 """Sizes of mini-buckets that are tried, from the largest on, each so much smaller."""
+
+NOTHING = 1e-3
+"""Of the largest slack: variables with less are left as they are."""
 
 
 def build_within(
@@ -40,3 +47,30 @@ def build_within(
         found = build(network, DEFAULT_LIMIT, elimination_order, method, tries=2, mini_bucket=size)
         size //= STEP
     return found
+
+
+def widened(elimination: Elimination, slack: Floats, budget: int) -> Elimination | None:
+    """Mini-buckets of the variables of most slack, each `STEP` times as large as before.
+
+    As many variables as the budget of table entries has room for; None if that is not even one.
+    Cost: the elimination orders of a few sizes.
+    """
+    room = elimination.room
+    if room is None or elimination.is_exact:
+        return None
+    finite = slack[np.isfinite(slack)]
+    slack = np.nan_to_num(slack, posinf=max(1.0, 2 * float(finite.max(initial=0.0))))
+    wanted = [int(v) for v in np.argsort(-slack, kind="stable") if slack[v] > NOTHING * slack.max()]
+    while wanted:
+        more = {**room.more, **{v: min(LARGEST, STEP * room.of(v)) for v in wanted}}
+        found = with_room(elimination, Room(room.most, more))
+        if found.n_rows <= budget and found.schedule.n_rows != elimination.n_rows:
+            return found
+        wanted = wanted[: len(wanted) // 2]
+    return None
+
+
+def with_room(elimination: Elimination, room: Room) -> Elimination:
+    """The same network, eliminated with other mini-buckets."""
+    order, method = elimination.elimination_order, elimination.method
+    return build(elimination.network, DEFAULT_LIMIT, order, method, tries=2, mini_bucket=room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 from fsmdp.elimination.network import Network
@@ -85,6 +86,18 @@ class Schedule:
         return max(0, max(len(step.kept) + len(step.eliminated) for step in self.steps) - 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Room:
+    """Entries that a mini-bucket may have: as many as `most`, or as some variables' own `more`."""
+
+    most: int
+    more: Mapping[int, int] = field(default_factory=dict)
+
+    def of(self, variable: int) -> int:
+        """Entries of a mini-bucket that maxes a variable out."""
+        return self.more.get(variable, self.most)
+
+
 @dataclass(frozen=True, slots=True)
 class _Bucket:
     """One step of a plan: the terms put together (by number) and the variables eliminated."""
@@ -98,16 +111,16 @@ class _Bucket:
 class ScheduleBuilder:
     """Steps are added one after another; each returns its message as a term for later ones.
 
-    With a `most` no step puts terms together whose table would have more entries: the terms of a
+    With a `room` no step puts terms together whose table would have more entries: the terms of a
     variable are shared out among mini-buckets, each of which maxes it out by itself. The sum of
     such maxima is no less than the maximum of the sum, so that what comes out is a bound from
     above, whatever the width.
     Source: Dechter and Rish, Mini-buckets (2003).
     """
 
-    def __init__(self, network: Network, most: int | None = None) -> None:
+    def __init__(self, network: Network, room: Room | None = None) -> None:
         self.network = network
-        self.most = most
+        self.room = room
         self.steps: list[Step] = []
         self.n_messages = 0
         self.n_splits = 0
@@ -190,8 +203,10 @@ class ScheduleBuilder:
     def _n_entries(self, plan: Iterable[_Bucket]) -> int:
         return sum(self.network.table_size(bucket.scope) for bucket in plan)
 
-    def _fit(self, scope: Iterable[int]) -> bool:
-        return self.most is None or self.network.table_size(tuple(scope)) <= self.most
+    def _fit(self, variable: int, scope: Iterable[int]) -> bool:
+        if self.room is None:
+            return True
+        return self.network.table_size(tuple(scope)) <= self.room.of(variable)
 
     def _add_bucket(self, bucket: _Bucket, pool: Sequence[Term]) -> Term:
         kept = tuple(v for v in bucket.scope if v not in bucket.eliminated)
@@ -213,7 +228,7 @@ def _n_splits(plan: Iterable[_Bucket]) -> int:
 
 
 def _bucket_plan(
-    scopes: Sequence[Scope], variables: Sequence[int], fit: Callable[[set[int]], bool]
+    scopes: Sequence[Scope], variables: Sequence[int], fit: Callable[[int, set[int]], bool]
 ) -> tuple[list[_Bucket], list[int]]:
     """Which terms meet in which step, and the terms left over at the end.
 
@@ -232,7 +247,8 @@ def _bucket_plan(
         if variable not in waiting or not live.get(variable):
             continue
         del waiting[variable]
-        parts = _parts({number: pool[number] for number in sorted(live[variable])}, fit)
+        held = {number: pool[number] for number in sorted(live[variable])}
+        parts = _parts(held, partial(fit, variable))
         for position, (members, scope) in enumerate(parts):
             eliminated = [variable]
             for other in sorted(scope):

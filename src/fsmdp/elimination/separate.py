@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import Order, best_order, given_order
-from fsmdp.elimination.schedule import Schedule, ScheduleBuilder
+from fsmdp.elimination.schedule import Room, Schedule, ScheduleBuilder
 from fsmdp.model.cases import Change
 
 
 def separate_schedule(
-    network: Network, orders: Sequence[Order], most: int | None = None
+    network: Network, orders: Sequence[Order], room: Room | None = None
 ) -> Schedule:
     """Steps that eliminate the network of each class of actions in an order of its own.
 
-    With a `most` buckets are split into mini-buckets.
+    With a `room` buckets are split into mini-buckets.
 
     Cost: the number of classes times the entries of one network.
     Source: Guestrin, Koller, Parr and Venkataraman, Efficient solution algorithms for factored
     MDPs (2003), section 4.
     """
-    builder = ScheduleBuilder(network, most)
+    builder = ScheduleBuilder(network, room)
     finals = []
     for changes, order in zip(network.changes, orders, strict=True):
         replaced = dict(changes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import Order
-from fsmdp.elimination.schedule import Schedule, ScheduleBuilder, Term
+from fsmdp.elimination.schedule import Room, Schedule, ScheduleBuilder, Term
 from fsmdp.model.cases import Change
 from fsmdp.model.variables import Scope
 
@@ -19,7 +19,7 @@ Adding up costs rows of its own; a long list costs non-zeros in every row that i
 """
 
 
-def shared_schedule(network: Network, order: Order, most: int | None = None) -> Schedule:
+def shared_schedule(network: Network, order: Order, room: Room | None = None) -> Schedule:
     """Steps for every class of actions, with the messages of the default network shared.
 
     up(n)    = max over residual(n)        of local(n) + sum of up(children)
@@ -30,17 +30,17 @@ def shared_schedule(network: Network, order: Order, most: int | None = None) -> 
     whose variables cover their scopes, puts its own tables in place of the default's, and
     eliminates that small network in an order of its own. Only messages at some border are made.
     The order may be of all scopes or of the default ones alone: a scope that no node holds just
-    makes a class's subtree larger. With a `most` buckets are split into mini-buckets.
+    makes a class's subtree larger. With a `room` buckets are split into mini-buckets.
     Cost: the tree's entries twice, plus those of each class's subtree.
     """
     tree = JunctionTree.from_order(order, network.sizes)
     classes = [_class(network, tree, changes) for changes in network.changes]
-    schedule = _SharedBuilder(network, tree, classes, most).build()
+    schedule = _SharedBuilder(network, tree, classes, room).build()
     lowered = [_at_smallest_node(network, tree, one) for one in classes]
     if [one.nodes for one in lowered] == [one.nodes for one in classes]:
         return schedule
     # Smaller tables for the classes, but maybe more messages down to where they are.
-    other = _SharedBuilder(network, tree, lowered, most).build()
+    other = _SharedBuilder(network, tree, lowered, room).build()
     return min(schedule, other, key=lambda one: (one.n_splits, one.n_rows))
 
 
@@ -78,10 +78,10 @@ class _SharedBuilder:
         network: Network,
         tree: JunctionTree,
         classes: Sequence[_Class],
-        most: int | None = None,
+        room: Room | None = None,
     ) -> None:
         self.network = network
-        self.builder = ScheduleBuilder(network, most)
+        self.builder = ScheduleBuilder(network, room)
         self.tree = tree
         self.classes = classes
         n_nodes = len(tree.scopes)

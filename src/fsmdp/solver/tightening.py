@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
+from fsmdp.elimination import Room, widened, with_room
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.block_rows import minimise_by_rows, prefers_rows
-from fsmdp.planning.blocks import Blocks, coarse_blocks
+from fsmdp.planning.blocks import Blocks, coarse_blocks, pairs_of
 from fsmdp.planning.bundle import BundleSolution, minimise
 from fsmdp.planning.bundled import divided
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.duals import slopes
 from fsmdp.planning.inequalities import Cuts
+from fsmdp.planning.oracle import excesses_of
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import reward_scale
 from fsmdp.solver.growth import MOST_VARIABLES, extensions, with_scopes
@@ -45,6 +48,10 @@ NOTHING = 1e-7
 """A slope smaller than this, in values of the constant at every step, is rounding."""
 
 
+MOST_ENTRIES = 2**23
+"""Table entries of a step up to which mini-buckets are widened."""
+
+
 class Tightening:
     """The present basis of one model, with the weights and cuts of its last program.
 
@@ -71,7 +78,8 @@ class Tightening:
         self._most_variables = MOST_VARIABLES
         self._idle = 0  # times in a row that growth has not made the bound fall
         # How fast the bound fell at the last try, by work and not by time: a seed decides all.
-        self._rates = {"refine": np.inf} | ({"grow": np.inf} if grows else {})
+        self._rates = dict.fromkeys(["refine", "widen", *(["grow"] if grows else [])], np.inf)
+        self._room: Room | None = None  # that mini-buckets have been given
 
     @property
     def basis(self) -> Basis:
@@ -99,13 +107,14 @@ class Tightening:
         return self.found
 
     def advance(self, clock: Clock) -> str | None:
-        """Grow or refine, whichever made the bound fall faster; None if nothing is left to try."""
+        """Grow, refine or widen, whichever made the bound fall fastest; None if nothing is left."""
         assert self.found is not None
+        tries = {"grow": self.grow, "refine": self.refine, "widen": self.widen}
         while self._rates:
             choice = max(self._rates, key=self._rates.__getitem__)
             before = self.found.value
             del self._rates[choice]  # and back to the end: of equals, the one not tried last
-            if (self.grow if choice == "grow" else self.refine)(clock):
+            if tries[choice](clock):
                 self._rates[choice] = max(0.0, before - self.found.value) / self._work()
                 return choice
         return None
@@ -132,6 +141,49 @@ class Tightening:
         self.found = found if found.value <= start.value else start
         return True
 
+    def widen(self, clock: Clock) -> bool:
+        """Larger mini-buckets where these lose most; False if there is no room, or none are split.
+
+        Cuts are of the mini-buckets that they were made with, and are left behind.
+        """
+        assert self.problem is not None
+        assert self.found is not None
+        network = self.problem.network
+        if network.elimination.is_exact:
+            return False
+        slack = self._slack(self.problem, clock)
+        wider = widened(network.elimination, slack, MOST_ENTRIES)
+        if wider is None:
+            return False
+        problem = replace(self.problem, network=replace(network, elimination=wider))
+        found = self._minimised(problem, self.found.shared, None, clock)
+        if found.value > self.found.value:
+            return False
+        self.problem, self.found, self._room = problem, found, wider.room
+        return True
+
+    def _slack(self, problem: Problem, clock: Clock) -> Floats:
+        """What mini-buckets add to the bound, by the variable that they max out."""
+        assert self.found is not None
+        network, links = problem.network, self.blocks.links
+        slack = np.zeros(network.elimination.network.n_variables)
+        pairs = pairs_of(self.blocks, self.found.shared)
+        worst = excesses_of(network, problem.intervals, pairs, clock=clock)
+        for link, one in zip(links, worst, strict=True):
+            slack += link.weight * one.slack(one.action)
+        return slack
+
+    def _laid_out(self, basis: Basis, clock: Clock) -> Problem:
+        """The problem of another basis, with the room that mini-buckets have been given."""
+        problem = self._problem_of(basis, clock)
+        elimination = problem.network.elimination
+        if self._room is None or elimination.is_exact:
+            return problem
+        wider = with_room(elimination, self._room)
+        if wider.n_rows > MOST_ENTRIES:
+            return problem
+        return replace(problem, network=replace(problem.network, elimination=wider))
+
     def grow(self, clock: Clock, batch: int | None = None) -> bool:
         """Add the functions of the steepest slopes, and drop useless ones; False if there are none.
 
@@ -152,7 +204,7 @@ class Tightening:
         kept = [*range(len(self.basis))] if self._idle else self._useful()
         tables = [self.basis.tables[j] for j in kept]
         basis = Basis([*tables[1:], *chosen.tables[1:]])
-        problem = self._problem_of(basis, clock)
+        problem = self._laid_out(basis, clock)
         start = np.zeros((self.blocks.n_blocks, len(basis)))
         start[:, : len(kept)] = self.found.shared[:, kept]
         found = self._minimised(problem, start, self.found.held, clock)
