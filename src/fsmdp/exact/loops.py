@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
+from fsmdp.foundation.threads import cores
 from fsmdp.model.tables import Floats
 
 Integers = NDArray[np.int64]
@@ -101,7 +101,7 @@ def threads(entries: int) -> Iterator[Share]:
     """Run work on ranges of pieces, on all cores where the arrays are large."""
     from concurrent.futures import ThreadPoolExecutor
 
-    workers = os.cpu_count() or 1
+    workers = cores()
     if entries < WORTH_A_THREAD or workers == 1:
         yield lambda pieces, work: work(0, pieces)
         return

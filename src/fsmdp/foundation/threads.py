@@ -7,11 +7,17 @@ from collections.abc import Callable
 from itertools import pairwise
 
 
+def cores() -> int:
+    """Cores that this process may use, which may be fewer than the machine has."""
+    allowed: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
 def in_threads(run: Callable[[int], None], parts: int) -> None:
     """Call run(0), ..., run(parts - 1), some at the same time; the first error is raised."""
     from concurrent.futures import ThreadPoolExecutor
 
-    workers = min(parts, os.cpu_count() or 1)
+    workers = min(parts, cores())
     if workers <= 1:
         for part in range(parts):
             run(part)
@@ -22,6 +28,6 @@ def in_threads(run: Callable[[int], None], parts: int) -> None:
 
 def split(count: int, least: int) -> list[slice]:
     """Positions in parts for all cores, none of which has fewer than `least` (but the only one)."""
-    parts = max(1, min(count // max(1, least), os.cpu_count() or 1))
+    parts = max(1, min(count // max(1, least), cores()))
     ends = [count * part // parts for part in range(parts + 1)]
     return [slice(first, last) for first, last in pairwise(ends)]

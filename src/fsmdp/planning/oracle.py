@@ -5,7 +5,6 @@ Paper: Theorem 1 and eq. hp(w). All steps and actions by elimination; no linear 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.elimination import Maximum
+from fsmdp.foundation.threads import cores
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.clock import NO_LIMIT, Clock
@@ -78,7 +78,7 @@ def excesses_of(
         entries = network.excess(*pairs[position], intervals, view)
         return network.elimination.maximise(entries, check)
 
-    workers = os.cpu_count() or 1
+    workers = cores()
     if len(pairs) == 1 or workers == 1 or network.elimination.n_rows < WORTH_A_THREAD:
         yield from map(at, range(len(pairs)))
         return
@@ -95,7 +95,7 @@ def excesses_of(
 def seconds_of_excesses(network: BellmanNetwork) -> float:
     """What the max-sums of all steps take, roughly: a matter of a machine's memory."""
     terms = network.n_weight_rows * network.elimination.schedule.n_terms
-    workers = 1 if network.elimination.n_rows < WORTH_A_THREAD else (os.cpu_count() or 1)
+    workers = 1 if network.elimination.n_rows < WORTH_A_THREAD else cores()
     return terms * SECONDS_PER_TERM / workers
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,6 +12,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_number, as_step, as_whole
+from fsmdp.foundation.threads import cores
 from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
@@ -236,7 +235,7 @@ class _Decision:
         self.deadline = (
             math.inf if milliseconds is None else began + PUNCTUAL * milliseconds / 1000.0
         )
-        n_threads = TOGETHER if milliseconds is None else _cores()
+        n_threads = TOGETHER if milliseconds is None else cores()
         steps = rollouts.steps_from(row)
         self.threads = [rollouts.new_thread(own, steps, len(arms)) for own in rng.spawn(n_threads)]
         if milliseconds is not None:
@@ -401,8 +400,3 @@ def _longest(model: FactoredMDP) -> int:
     if model.horizon is not None:
         return model.horizon
     return max(1, math.ceil(math.log(TAIL) / math.log(model.discount)))
-
-
-def _cores() -> int:
-    found: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(found(0)) if found is not None else os.cpu_count() or 1
