@@ -23,8 +23,11 @@ from .interop import rddl as rddl
 from .learning.learners.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.learners.baselines.fixed import RandomLearner as RandomLearner
 from .learning.learners.baselines.lsvi import LSVIUCB as LSVIUCB
+from .learning.learners.baselines.matrix import MatrixRL as MatrixRL
+from .learning.learners.baselines.mbie import MBIE as MBIE
 from .learning.learners.baselines.product import UCRLProduct as UCRLProduct
 from .learning.learners.baselines.psrl import TabularPSRL as TabularPSRL
+from .learning.learners.baselines.rmax import RMaxFactored as RMaxFactored
 from .learning.learners.baselines.ucbvi import UCBVI as UCBVI
 from .learning.learners.baselines.ucrl2 import UCRL2 as UCRL2
 from .learning.learners.psrl import PSRLFactored as PSRLFactored

@@ -77,6 +77,15 @@ CALLS = {
     "UCBVI": (fsmdp.UCBVI, OPTIMISTIC | {"bonus": "hoeffding", "episodes": 3}),
     "UCRL2": (fsmdp.UCRL2, OPTIMISTIC),
     "UCRLProduct": (fsmdp.UCRLProduct, OPTIMISTIC),
+    "MBIE": (fsmdp.MBIE, OPTIMISTIC),
+    "RMaxFactored": (
+        fsmdp.RMaxFactored,
+        {"structure": STRUCTURE, "known_after": 5, "seed": 0, "known_rewards": None},
+    ),
+    "MatrixRL": (
+        fsmdp.MatrixRL,
+        OPTIMISTIC | {"features": np.ones((8, 4, 1)), "following": np.eye(8)},
+    ),
     "LSVIUCB": (fsmdp.LSVIUCB, OPTIMISTIC | {"features": np.ones((8, 4, 1))}),
     "RandomLearner": (fsmdp.RandomLearner, {"structure": STRUCTURE}),
     "FixedPolicy": (
@@ -145,6 +154,26 @@ ACCEPTED = {
     },
     "UCRLProduct": {
         "structure": STRUCTURES,
+        "seed": ZERO,
+        "scale": POSITIVE,
+        "known_rewards": (*EMPTY, *NONE),
+        "limit": LIMIT,
+    },
+    "MBIE": {
+        "structure": STRUCTURES,
+        "seed": ZERO,
+        "scale": POSITIVE,
+        "known_rewards": (*EMPTY, *NONE),
+        "limit": LIMIT,
+    },
+    "RMaxFactored": {
+        "structure": STRUCTURES,
+        "seed": ZERO,
+        "known_rewards": (*EMPTY, *NONE),
+    },
+    "MatrixRL": {
+        "structure": STRUCTURES,
+        "following": NONE,
         "seed": ZERO,
         "scale": POSITIVE,
         "known_rewards": (*EMPTY, *NONE),

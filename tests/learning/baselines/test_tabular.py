@@ -19,6 +19,7 @@ EVERY = {
     "ucbvi-ch": lambda *a, **o: fsmdp.UCBVI(*a, bonus="hoeffding", **o),
     "ucbvi-bf": fsmdp.UCBVI,
     "ucrl2": fsmdp.UCRL2,
+    "mbie": fsmdp.MBIE,
     "product": fsmdp.UCRLProduct,
 }
 OPTIMISTIC = [name for name in EVERY if name not in ("psrl", "product")]

@@ -65,6 +65,11 @@ class FactoredLearner(CountingLearner):
 
     name = "FactoredLearner"
 
+    @property
+    def hopes(self) -> bool:
+        """Whether plans are for the best that may be: then what is left to earn caps them."""
+        return self.optimistic
+
     def __init__(
         self,
         structure: Structure,
@@ -80,7 +85,7 @@ class FactoredLearner(CountingLearner):
         self.planned_by = as_choice(planner, "planner", PLANNERS)
         self.groups: Groups | None = None
         as_choice(method, "method", METHODS)
-        warm = Warm(method, capped=method == STAGEWISE and self.optimistic)
+        warm = Warm(method, capped=method == STAGEWISE and self.hopes)
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
         self.network = network_of_structure(structure)

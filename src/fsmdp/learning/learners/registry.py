@@ -84,6 +84,7 @@ LEARNERS: Registry[LearnerEntry] = Registry(
     places={
         "ucrl": f"{_HERE}.ucrl:ENTRY",
         "psrl": f"{_HERE}.psrl:ENTRY",
+        "rmax": f"{_HERE}.baselines.rmax:ENTRY",
         "plan": f"{_HERE}.baselines.fixed:PLAN",
         "optimal": f"{_HERE}.baselines.fixed:OPTIMAL",
         "random": f"{_HERE}.baselines.fixed:RANDOM_ACTIONS",
@@ -91,7 +92,9 @@ LEARNERS: Registry[LearnerEntry] = Registry(
         "tabular-psrl": f"{_HERE}.baselines.psrl:ENTRY",
         "ucrl2": f"{_HERE}.baselines.ucrl2:ENTRY",
         "ucrl-product": f"{_HERE}.baselines.product:ENTRY",
+        "mbie": f"{_HERE}.baselines.mbie:ENTRY",
         "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
+        "matrix-rl": f"{_HERE}.baselines.matrix:ENTRY",
     },
 )
 

@@ -19,7 +19,7 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
-from fsmdp.model.tables import Table, bound_table
+from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
 
@@ -104,7 +104,7 @@ class EnumeratedLearner(CountingLearner):
         seen = self.statistics.reward_sums.reshape(shape).sum(axis=0)
         return known, seen / np.maximum(self.visits, 1)
 
-    def reward_bounds(self, log_term: float) -> Ends:
+    def reward_bounds(self, log_term: float | Floats) -> Ends:
         """Bounds on the mean reward of each (action, state), all terms together.
 
         radius = sigma sqrt(2 log_term / n), clipped to the terms' bounds, which are all there is

@@ -15,12 +15,17 @@ def action_features(structure: Structure, limit: int = ENTRY_LIMIT) -> Floats:
     Shape (n_states, n_actions, n_actions * n_functions). Q linear in these features means that
     every action has weights of its own in the basis.
     """
-    count_states("action_features", structure, limit)
-    basis = np.array([structure.basis.evaluate(state) for state in all_states(structure)])
+    basis = state_features(structure, limit)
     basis /= np.sqrt((basis**2).sum(axis=1)).max()
     n_actions = len(structure.actions)
     each = np.einsum("sj,ab->sabj", basis, np.eye(n_actions))
     return np.asarray(each.reshape(len(basis), n_actions, -1))
+
+
+def state_features(structure: Structure, limit: int = ENTRY_LIMIT) -> Floats:
+    """The basis at every state."""  # (n_states, n_functions)
+    count_states("state_features", structure, limit)
+    return np.array([structure.basis.evaluate(state) for state in all_states(structure)])
 
 
 def one_hot_features(structure: Structure, limit: int = ENTRY_LIMIT) -> Floats:

@@ -73,27 +73,40 @@ class LSVIUCB(OptimisticLearner):
         log_term = math.log(2 * d * steps / self.delta)
         return math.sqrt(self.scale * log_term) * int(d) * self.horizon
 
+    def reward_width(self) -> float:
+        """Factor of the bonus of rewards."""
+        return self.beta() * self.reward_span / self.horizon
+
+    def following_width(self, following: Floats) -> float:  # noqa: ARG002
+        """Factor of the bonus of the following values, which lie above 0."""
+        return (self.horizon - 1) * self.reward_width()
+
+    def represented(self, following: Floats) -> Floats:
+        """What is regressed of the following values: all of them."""
+        return following
+
     def replan(self) -> Planned:
         """Regress on everything seen, and plan with the bonus."""
         phi, n = self.features, self.visits.ravel()
         inverse = np.linalg.inv(np.eye(phi.shape[1]) + (phi * n[:, None]).T @ phi)
-        # |phi| in the norm of the inverse, at every (action, state)
-        lengths = np.sqrt(np.einsum("id,de,ie->i", phi, inverse, phi, optimize=True))
-        smoother = phi @ inverse
         shape, counts = self.visits.shape, self.outcomes.reshape(len(phi), -1)
-        bonus = self.beta() * self.reward_span * lengths.reshape(shape) / self.horizon
+        # |phi| in the norm of the inverse, at every (action, state)
+        lengths = np.sqrt(np.einsum("id,de,ie->i", phi, inverse, phi, optimize=True)).reshape(shape)
+        smoother = phi @ inverse
 
         def means(following: Floats) -> Ends:
             lowest = following.min()  # regression shrinks towards 0, here the lowest value
-            targets = counts @ (following - lowest)
+            above = following - lowest
+            targets = counts @ self.represented(above)
             middle = lowest + (smoother @ (phi.T @ targets)).reshape(shape)
-            width = (self.horizon - 1) * bonus
+            width = self.following_width(above) * lengths
             return middle - width, middle + width
 
         known, seen = self.reward_moments()
         low, high = self.learnt_low, self.learnt_high
         sums = ((seen - low) * self.visits).ravel()
         middle = low + (smoother @ (phi.T @ sums)).reshape(shape)
+        bonus = self.reward_width() * lengths
         rewards = (
             known + np.clip(middle - bonus, low, high),
             known + np.clip(middle + bonus, low, high),

@@ -10,7 +10,7 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells.balls import mean_in_ball
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.induction import Ends, Means, backward_induction
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
@@ -43,20 +43,28 @@ class UCRL2(OptimisticLearner):
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
-        visits, outcomes, radii = self.visits, self.outcomes, self.radii()
+        visits = self.visits
         t = int(visits.sum()) + 1
         log_term = 7 * math.log(2 * self.n_states * self.n_actions * t / self.delta)
-
-        def means(following: Floats) -> Ends:
-            descending = np.argsort(-following, kind="stable")
-            low, high = np.zeros(visits.shape), np.zeros(visits.shape)
-            fill_ball_means(outcomes, visits, radii, following, descending, low, high)
-            return low, high
-
         solved = backward_induction(
-            self.horizon, self.structure.discount, self.reward_bounds(self.scale * log_term), means
+            self.horizon,
+            self.structure.discount,
+            self.reward_bounds(self.scale * log_term),
+            ball_means(self.outcomes, visits, self.radii()),
         )
         return self.follow(solved, replan_at=np.maximum(1, 2 * visits))
+
+
+def ball_means(outcomes: Integers, visits: Integers, radii: Floats) -> Means:
+    """Extreme means over the ball around what was seen of each (action, state)."""
+
+    def means(following: Floats) -> Ends:
+        descending = np.argsort(-following, kind="stable")
+        low, high = np.zeros(visits.shape), np.zeros(visits.shape)
+        fill_ball_means(outcomes, visits, radii, following, descending, low, high)
+        return low, high
+
+    return means
 
 
 @compiled()

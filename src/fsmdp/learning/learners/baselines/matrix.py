@@ -1,0 +1,134 @@
+"""MatrixRL: a matrix between features of (state, action) and features of the next state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fsmdp.errors import ModelError
+from fsmdp.foundation.kinds import OneOf
+from fsmdp.learning.learners.baselines.features import state_features
+from fsmdp.learning.learners.baselines.lsvi import FEATURES, LSVIUCB, Features
+from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats, read_only_array
+
+
+class MatrixRL(LSVIUCB):
+    """Optimism over matrices M of P(s' | s, a) = phi(s, a)^T M psi(s').
+
+    A = I + sum phi phi^T,  K = sum_s psi(s) psi(s)^T,  M_n = A^-1 (sum phi psi(s')^T) K^-1,
+    Q_l = r + phi^T M_n Psi^T V_{l+1} + sqrt(d beta) |phi|_{inverse of A} |Psi^T V_{l+1}|_2,
+    the maximum over the ball of M with |A^(1/2) (M - M_n)|_F <= sqrt(d beta), where
+    beta = c (1 + max_s |K^-1 psi(s)|^2) log(n H / delta), n the episode, where the source
+    fixes the chance of failing. Sums over phi run over what was
+    seen, and Psi^T V is the sum of psi(s) V(s) over all states. So values are regressed after they
+    are fitted in psi, all states alike: if psi tells every state apart nothing is lost, and with
+    one-hot features of both kinds phi^T M_n holds the counts of a row over its visits plus one.
+    The theorem asks for an absolute constant and for a norm of M that nobody knows: both are 1
+    here, squared bonuses are multiplied by `scale`, and **every result is heuristic**. Rewards
+    that are not known are regressed as by `LSVIUCB`. Values are taken from the lowest of them on.
+    Cost of a plan: that of `LSVIUCB`, and horizon |states| times the features of states.
+    Source: Yang and Wang (2020), Reinforcement learning in feature space: matrix bandit, kernels,
+    and regret bound.
+    """
+
+    name = "MatrixRL"
+
+    def __init__(
+        self,
+        structure: Structure,
+        features: Features,
+        following: ArrayLike | None = None,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+        limit: int = ENTRY_LIMIT,
+    ) -> None:
+        super().__init__(
+            structure, features, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
+        )
+        self.psi = self._check_following(following)  # (n_states, d')
+        gram = self.psi.T @ self.psi
+        if np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
+            raise ModelError(
+                f"following: the {len(gram)} features of states depend on one another, so that no "
+                "matrix is determined; leave those out that others add up to."
+            )
+        self._dual = np.linalg.solve(gram, self.psi.T)  # (d', n_states) K^-1 psi
+
+    def given(self) -> list[np.ndarray]:
+        """The features of states too."""
+        return [*super().given(), self.psi]
+
+    def beta(self) -> float:
+        """Squared radius of the ball, divided by the number of features."""
+        longest = float((self._dual**2).sum(axis=0).max())
+        return self.scale * (1 + longest) * math.log(self.episode * self.horizon / self.delta)
+
+    def reward_width(self) -> float:
+        """Factor of the bonus of rewards, which lie in an interval of this span."""
+        return math.sqrt(self.features.shape[1] * self.beta()) * self.reward_span
+
+    def following_width(self, following: Floats) -> float:
+        """sqrt(d beta) |Psi^T V|_2."""
+        reach = float(np.linalg.norm(self.psi.T @ following))
+        return math.sqrt(self.features.shape[1] * self.beta()) * reach
+
+    def represented(self, following: Floats) -> Floats:
+        """The fit of the following values in the features of states."""
+        return np.asarray(self.psi @ (self._dual @ following))
+
+    def options(self) -> Sequence[str]:
+        """How many features of either kind there are."""
+        return (*super().options(), f"{self.psi.shape[1]} of next states")
+
+    def _check_following(self, following: ArrayLike | None) -> Floats:
+        if following is None:
+            return np.eye(self.n_states)
+        array = read_only_array(following, "following")
+        if array.ndim != 2 or len(array) != self.n_states or array.shape[1] == 0:
+            raise ModelError(
+                f"following: expected shape {(self.n_states, 'd')}, states by features, found "
+                f"{array.shape}; give psi(s) for every state, the last variable fastest."
+            )
+        return array
+
+
+STATES, BASIS = "one-hot", "basis"
+
+
+def _build(told: Told, options: Options) -> Learner:
+    structure = told.structure
+    return MatrixRL(
+        structure,
+        FEATURES[options["features"]](structure),
+        state_features(structure) if options["following"] == BASIS else None,
+        options["delta"],
+        told.seed,
+        scale=options["scale"],
+        known_rewards=told.known_rewards,
+    )
+
+
+ENTRY = LearnerEntry(
+    "matrix-rl",
+    "MatrixRL",
+    "a matrix between features of state and action and of the next state; small models only",
+    _build,
+    {
+        "features": (OneOf(FEATURES), "basis"),
+        "following": (OneOf((BASIS, STATES)), BASIS),
+        **OPTIMISM,
+    },
+    uses_basis=True,
+    takes_rewards=True,
+)
