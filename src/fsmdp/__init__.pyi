@@ -27,6 +27,7 @@ from .learning.learners.baselines.matrix import MatrixRL as MatrixRL
 from .learning.learners.baselines.mbie import MBIE as MBIE
 from .learning.learners.baselines.product import UCRLProduct as UCRLProduct
 from .learning.learners.baselines.psrl import TabularPSRL as TabularPSRL
+from .learning.learners.baselines.rlsvi import RLSVI as RLSVI
 from .learning.learners.baselines.rmax import RMaxFactored as RMaxFactored
 from .learning.learners.baselines.ucbvi import UCBVI as UCBVI
 from .learning.learners.baselines.ucrl2 import UCRL2 as UCRL2

@@ -82,6 +82,17 @@ CALLS = {
         fsmdp.RMaxFactored,
         {"structure": STRUCTURE, "known_after": 5, "seed": 0, "known_rewards": None},
     ),
+    "RLSVI": (
+        fsmdp.RLSVI,
+        {
+            "structure": STRUCTURE,
+            "seed": 0,
+            "noise": 0.1,
+            "prior": 0.3,
+            "replan": "episode",
+            "known_rewards": None,
+        },
+    ),
     "MatrixRL": (
         fsmdp.MatrixRL,
         OPTIMISTIC | {"features": np.ones((8, 4, 1)), "following": np.eye(8)},
@@ -169,6 +180,14 @@ ACCEPTED = {
     "RMaxFactored": {
         "structure": STRUCTURES,
         "seed": ZERO,
+        "known_rewards": (*EMPTY, *NONE),
+    },
+    "RLSVI": {
+        "structure": STRUCTURES,
+        "seed": ZERO,
+        "noise": POSITIVE,
+        "prior": POSITIVE,
+        "replan": AT_LEAST_0,
         "known_rewards": (*EMPTY, *NONE),
     },
     "MatrixRL": {

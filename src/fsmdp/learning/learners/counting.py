@@ -11,10 +11,12 @@ import numpy as np
 from fsmdp.learning.cells.known import known_reward_means
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.options import as_seed, check_structure
+from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
+from fsmdp.policies.arrays import CompiledPolicy
 
 
 class CountingLearner:
@@ -54,6 +56,19 @@ class CountingLearner:
     def episode(self) -> int:
         """k: the number of the episode that comes next, from 1."""
         return self.statistics.episodes + 1
+
+    def unclaimed(self, policy: CompiledPolicy, replan_at: Integers) -> Planned:
+        """A policy of whose values nothing is claimed: they are NaN."""
+        layout = self.cells.layout
+        n_entries, n_values = len(layout.cell_of), int(layout.value_start[-1])
+        acting = Acting(
+            policy,
+            np.full((self.horizon, n_values), np.nan),
+            np.zeros((self.horizon, n_entries)),
+            np.full((self.horizon, n_entries), np.nan),
+            replan_at,
+        )
+        return Planned(acting, 0.0, np.nan)
 
     def replan(self) -> Planned:
         """A new policy from the statistics as they are."""

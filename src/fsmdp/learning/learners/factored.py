@@ -34,7 +34,6 @@ from fsmdp.planning.intervals import PESSIMISTIC, Intervals
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise
-from fsmdp.policies.arrays import CompiledPolicy
 
 EVERY_EPISODE = 0.0
 
@@ -81,7 +80,7 @@ class FactoredLearner(CountingLearner):
         independent: bool = True,
         planner: str = PROGRAM,
     ) -> None:
-        self.growth = _growth(replan)
+        self.growth = growth_of(replan)
         self.planned_by = as_choice(planner, "planner", PLANNERS)
         self.groups: Groups | None = None
         as_choice(method, "method", METHODS)
@@ -154,19 +153,6 @@ class FactoredLearner(CountingLearner):
             self.replan_at(),
         )
         return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
-
-    def follow_policy(self, policy: CompiledPolicy) -> Planned:
-        """A policy of whose values nothing is claimed: they are NaN."""
-        layout = self.cells.layout
-        n_entries, n_values = len(layout.cell_of), int(layout.value_start[-1])
-        acting = Acting(
-            policy,
-            np.full((self.horizon, n_values), np.nan),
-            np.zeros((self.horizon, n_entries)),
-            np.full((self.horizon, n_entries), np.nan),
-            self.replan_at(),
-        )
-        return Planned(acting, 0.0, np.nan)
 
     def planned_for(self, intervals: Intervals) -> Intervals:
         """Numbers by cell as those of the functions that are planned with, laid out for it."""
@@ -276,7 +262,8 @@ def _padded(numbers: Floats, width: int) -> Floats:
     return numbers if more == 0 else np.pad(numbers, ((0, 0), (0, more)))
 
 
-def _growth(replan: object) -> float:
+def growth_of(replan: object) -> float:
+    """The growth of a cell that calls for a new plan; 0 for a plan every episode."""
     if isinstance(replan, str) and replan == "episode":
         return EVERY_EPISODE
     if is_number(replan) and 0 <= replan <= LARGEST:

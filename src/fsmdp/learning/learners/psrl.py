@@ -145,7 +145,7 @@ class PSRLFactored(FactoredLearner):
         )
         seed = int(self.rng.integers(2**31))
         _, policy = best_policy(model, lambda: self.candidates(intervals), seed)
-        return self.follow_policy(policy)
+        return self.unclaimed(policy, self.replan_at())
 
     def candidates(self, intervals: Intervals) -> list[tuple[str, CompiledPolicy]]:
         """The policy of the linear program, unless that takes longer than all the rest."""

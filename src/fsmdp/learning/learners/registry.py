@@ -93,6 +93,7 @@ LEARNERS: Registry[LearnerEntry] = Registry(
         "ucrl2": f"{_HERE}.baselines.ucrl2:ENTRY",
         "ucrl-product": f"{_HERE}.baselines.product:ENTRY",
         "mbie": f"{_HERE}.baselines.mbie:ENTRY",
+        "rlsvi": f"{_HERE}.baselines.rlsvi:ENTRY",
         "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
         "matrix-rl": f"{_HERE}.baselines.matrix:ENTRY",
     },

@@ -12,6 +12,7 @@ from fsmdp.foundation.checks import show
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.memory import memory_of
 from fsmdp.learning.worlds.matching import check_actions
 from fsmdp.learning.worlds.observing import read_number, reader_of
 from fsmdp.model.actions import Actions, n_listed
@@ -86,7 +87,7 @@ class EnvironmentWorld:
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
         """Episode after episode until a plan is due."""
-        learner = self._learner
+        learner, remember = self._learner, memory_of(self._learner)
         counts, tables = counts_of(learner.statistics), learner.cells.layout.lookup.defaults.copy()
         episode, due = first, False
         while episode < last and not due:
@@ -102,6 +103,8 @@ class EnvironmentWorld:
                 logs,
                 episode,
             )
+            if remember is not None:
+                remember(self._record, steps)
             learner.statistics.episodes += 1
             episode += 1
         return episode, due

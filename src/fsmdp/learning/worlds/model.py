@@ -14,6 +14,7 @@ from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, count
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.memory import memory_of
 from fsmdp.learning.worlds.matching import check_model_fits
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -35,8 +36,10 @@ class ModelWorld:
         self._record = new_record(self._model, 1, model.horizon)
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
-        """One call for all episodes up to the next plan."""
-        learner = self._learner
+        """One call for all episodes up to the next plan, or one for each that is remembered."""
+        learner, remember = self._learner, memory_of(self._learner)
+        if remember is not None:
+            last = min(last, first + 1)
         reached, due = run_until_grown(
             self._model,
             self._rng,
@@ -54,6 +57,8 @@ class ModelWorld:
             last,
         )
         learner.statistics.episodes += reached - first
+        if remember is not None:
+            remember(self._record, self._record.actions.shape[1])
         return reached, due
 
     def identity(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, check_size, show, show_count
 from fsmdp.foundation.kinds import OneOf
-from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.acting import NEVER, Planned
 from fsmdp.learning.learners.baselines.states import all_states, state_strides
 from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.learner import Learner
@@ -61,15 +61,8 @@ class _Follower(CountingLearner):
 
     def replan(self) -> Planned:
         """The same policy as ever."""
-        n_cells, unclaimed = len(self.statistics.visits), np.nan
-        acting = Acting(
-            self._policy,
-            np.full((self.horizon, 1), unclaimed),
-            np.zeros((self.horizon, n_cells)),
-            np.full((self.horizon, n_cells), unclaimed),
-            np.full(n_cells, NEVER),
-        )
-        return Planned(acting, 0.0, unclaimed)
+        never = np.full(len(self.statistics.visits), NEVER, dtype=np.int64)
+        return self.unclaimed(self._policy, never)
 
 
 class RandomLearner(_Follower):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -148,15 +149,20 @@ class LSVIUCB(OptimisticLearner):
 FEATURES = {"basis": action_features, "one-hot": one_hot_features}
 
 
+def from_features(told: Told, options: Options) -> dict[str, Any]:
+    """Arguments of learners that are linear in features of state and action."""
+    return {
+        "structure": told.structure,
+        "features": FEATURES[options["features"]](told.structure),
+        "delta": options["delta"],
+        "seed": told.seed,
+        "scale": options["scale"],
+        "known_rewards": told.known_rewards,
+    }
+
+
 def _build(told: Told, options: Options) -> Learner:
-    return LSVIUCB(
-        told.structure,
-        FEATURES[options["features"]](told.structure),
-        options["delta"],
-        told.seed,
-        scale=options["scale"],
-        known_rewards=told.known_rewards,
-    )
+    return LSVIUCB(**from_features(told, options))
 
 
 ENTRY = LearnerEntry(

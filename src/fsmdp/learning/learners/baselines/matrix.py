@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +12,9 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.baselines.features import state_features
-from fsmdp.learning.learners.baselines.lsvi import FEATURES, LSVIUCB, Features
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.baselines.lsvi import FEATURES, LSVIUCB, Features, from_features
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
-from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
@@ -33,7 +32,8 @@ class MatrixRL(LSVIUCB):
     one-hot features of both kinds phi^T M_n holds the counts of a row over its visits plus one.
     The theorem asks for an absolute constant and for a norm of M that nobody knows: both are 1
     here, squared bonuses are multiplied by `scale`, and **every result is heuristic**. Rewards
-    that are not known are regressed as by `LSVIUCB`. Values are taken from the lowest of them on.
+    that are not known are regressed as by `LSVIUCB`, whose options it has. Values are taken from
+    the lowest of them on.
     Cost of a plan: that of `LSVIUCB`, and horizon |states| times the features of states.
     Source: Yang and Wang (2020), Reinforcement learning in feature space: matrix bandit, kernels,
     and regret bound.
@@ -46,16 +46,9 @@ class MatrixRL(LSVIUCB):
         structure: Structure,
         features: Features,
         following: ArrayLike | None = None,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            structure, features, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
-        )
+        super().__init__(structure, features, **options)
         self.psi = self._check_following(following)  # (n_states, d')
         gram = self.psi.T @ self.psi
         if np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
@@ -107,16 +100,8 @@ STATES, BASIS = "one-hot", "basis"
 
 
 def _build(told: Told, options: Options) -> Learner:
-    structure = told.structure
-    return MatrixRL(
-        structure,
-        FEATURES[options["features"]](structure),
-        state_features(structure) if options["following"] == BASIS else None,
-        options["delta"],
-        told.seed,
-        scale=options["scale"],
-        known_rewards=told.known_rewards,
-    )
+    following = state_features(told.structure) if options["following"] == BASIS else None
+    return MatrixRL(following=following, **from_features(told, options))
 
 
 ENTRY = LearnerEntry(
