@@ -21,6 +21,7 @@ NAMES = (
     "proposition",
     "notes",
     "beyond",
+    "subsumed",
 )
 """Modules of `fsmdp.reproduction.claims`, each with its CLAIM; imported when they are run."""
 

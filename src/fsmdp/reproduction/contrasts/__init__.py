@@ -1,0 +1,1 @@
+"""What other assumptions would make of the problems here: one measurement a module."""
