@@ -25,6 +25,7 @@ from .learning.learners.baselines.fixed import RandomLearner as RandomLearner
 from .learning.learners.baselines.lsvi import LSVIUCB as LSVIUCB
 from .learning.learners.baselines.matrix import MatrixRL as MatrixRL
 from .learning.learners.baselines.mbie import MBIE as MBIE
+from .learning.learners.baselines.olive import OLIVE as OLIVE
 from .learning.learners.baselines.product import UCRLProduct as UCRLProduct
 from .learning.learners.baselines.psrl import TabularPSRL as TabularPSRL
 from .learning.learners.baselines.rlsvi import RLSVI as RLSVI

@@ -82,6 +82,19 @@ CALLS = {
         fsmdp.RMaxFactored,
         {"structure": STRUCTURE, "known_after": 5, "seed": 0, "known_rewards": None},
     ),
+    "OLIVE": (
+        fsmdp.OLIVE,
+        {
+            "structure": STRUCTURE,
+            "functions": np.zeros((1, 10, 4, 8)),
+            "seed": 0,
+            "accuracy": 0.1,
+            "rank": 1.0,
+            "batch": 10,
+            "known_rewards": None,
+            "limit": 2**20,
+        },
+    ),
     "RLSVI": (
         fsmdp.RLSVI,
         {
@@ -181,6 +194,14 @@ ACCEPTED = {
         "structure": STRUCTURES,
         "seed": ZERO,
         "known_rewards": (*EMPTY, *NONE),
+    },
+    "OLIVE": {
+        "structure": STRUCTURES,
+        "seed": ZERO,
+        "accuracy": POSITIVE,
+        "rank": POSITIVE,
+        "known_rewards": (*EMPTY, *NONE),
+        "limit": LIMIT,
     },
     "RLSVI": {
         "structure": STRUCTURES,

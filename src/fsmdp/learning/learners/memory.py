@@ -62,6 +62,10 @@ class RememberingLearner(CountingLearner):
         room.rewards[first:last] = record.rewards[0, :steps, ~self.term_known].sum(axis=0)
         self._n_seen = last
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self._n_seen = 0
+
     def cells_at(self, states: Integers, actions: Integers) -> Integers:
         """Where the look-up finds each reward term and function, for each of many transitions."""
         found = np.zeros((len(states), len(self.cells.layout.lookup.defaults)), dtype=np.int64)

@@ -96,6 +96,7 @@ LEARNERS: Registry[LearnerEntry] = Registry(
         "rlsvi": f"{_HERE}.baselines.rlsvi:ENTRY",
         "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
         "matrix-rl": f"{_HERE}.baselines.matrix:ENTRY",
+        "olive": f"{_HERE}.baselines.olive:ENTRY",
     },
 )
 

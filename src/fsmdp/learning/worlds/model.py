@@ -22,6 +22,9 @@ from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.compiled import CompiledModel, compile_model
 from fsmdp.simulation.simulate import Record, new_record, simulate
 
+MOST_AT_ONCE, ROOM = 256, 2**20
+"""Episodes, and numbers of their states, that are written down before they are remembered."""
+
 
 class ModelWorld:
     """Whole episodes by compiled code; the learner is handed what happened, not the model."""
@@ -33,13 +36,15 @@ class ModelWorld:
         self._model = compile_model(model)
         self._slots = np.zeros(self._model.n_slots, dtype=np.int64)
         assert model.horizon is not None  # the structure's is not, and they agree
-        self._record = new_record(self._model, 1, model.horizon)
+        numbers = (model.horizon + 1) * self._model.n_inputs
+        room = max(1, min(MOST_AT_ONCE, ROOM // numbers))
+        self._record = new_record(self._model, room if memory_of(learner) else 1, model.horizon)
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
-        """One call for all episodes up to the next plan, or one for each that is remembered."""
+        """One call for all episodes up to the next plan, or to when they have to be remembered."""
         learner, remember = self._learner, memory_of(self._learner)
         if remember is not None:
-            last = min(last, first + 1)
+            last = min(last, first + len(self._record.actions))
         reached, due = run_until_grown(
             self._model,
             self._rng,
@@ -58,7 +63,8 @@ class ModelWorld:
         )
         learner.statistics.episodes += reached - first
         if remember is not None:
-            remember(self._record, self._record.actions.shape[1])
+            for at in range(reached - first):
+                remember(episode_of(self._record, at), self._record.actions.shape[1])
         return reached, due
 
     def identity(self) -> str:
@@ -73,6 +79,14 @@ class ModelWorld:
     def set_random_state(self, state: dict[str, Any]) -> None:
         """Go on from a random state."""
         self._rng.bit_generator.state = state
+
+
+@compiled(inline="always")
+def episode_of(record: Record, at: int) -> Record:
+    """One of the episodes that were written down; a view."""
+    return Record(
+        record.states[at : at + 1], record.actions[at : at + 1], record.rewards[at : at + 1]
+    )
 
 
 @compiled()
@@ -94,6 +108,7 @@ def run_until_grown(
 ) -> tuple[int, bool]:
     """Simulate, count and log episodes first, first + 1, ... until a plan is due or `last` comes.
 
+    They are written down one after another, and over the first ones when there is no more room.
     Returns the number of the episode that comes next, and whether a plan is due before it.
     """
     tables = layout.lookup.defaults.copy()
@@ -101,9 +116,9 @@ def run_until_grown(
     grown = False
     while episode < last and not grown:
         returns = logs.returns[episode : episode + 1]
-        simulate(model, policy, rng, discount, True, 0, steps, slots, returns, record)
-        grown = count_episode(
-            layout, said, counts, term_known, tables, record, steps, logs, episode
-        )
+        at = (episode - first) % len(record.actions)
+        one = episode_of(record, at)
+        simulate(model, policy, rng, discount, True, 0, steps, slots, returns, one)
+        grown = count_episode(layout, said, counts, term_known, tables, one, steps, logs, episode)
         episode += 1
     return episode, grown

@@ -100,11 +100,13 @@ def summary(evidence: Evidence) -> polars.DataFrame:
 
 def judge(evidence: Evidence) -> Judgement:
     """As the worst of the five."""
-    found = {one.name: one.judge(evidence[one.table]) for one in CONTRASTS}
-    verdicts = [judged.verdict for judged in found.values()]
-    holds = verdicts.count(Verdict.HOLDS)
-    reason = f"{holds} of {len(found)} contrasts hold as stated; " + "; ".join(
-        f"{name}: {judged.verdict} ({judged.measured})" for name, judged in found.items()
+    found = {one.name: one.judge(evidence[one.table]).verdict for one in CONTRASTS}
+    verdicts = list(found.values())
+    reason = f"of {len(found)} contrasts " + ", ".join(
+        f"{verdicts.count(verdict)} {verdict}"
+        + (f" ({'; '.join(name for name in found if found[name] is verdict)})")
+        for verdict in Verdict
+        if verdict in verdicts
     )
     for worst in (Verdict.FAILS, Verdict.CORRECTED):
         if worst in verdicts:

@@ -9,7 +9,7 @@ from functools import partial
 import polars
 
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Line, Panel, Role
+from fsmdp.experiments.report.charts import Line, Panel
 from fsmdp.model.basis import Basis
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.problem import problem_of_model
@@ -90,14 +90,13 @@ def panel(table: polars.DataFrame) -> Panel:
     x = table["variables"].to_numpy().astype(float)
     lines = []
     for name, label, learner in (
-        ("cutting_planes", "count, cutting planes", None),
-        ("one_program", "count, one program", None),
+        ("cutting_planes", "count, cutting planes", "count"),
+        ("one_program", "count, one program", "one program"),
         ("joint_seconds", "seconds, joint program", "joint"),
         ("stagewise_seconds", "seconds, stagewise", "stagewise"),
     ):
         y = table[name].to_numpy().astype(float)
-        role = Role.REFERENCE if learner is None else Role.MEASURED
-        lines.append(Line(label, x, y / y[0], learner, role))
+        lines.append(Line(label, x, y / y[0], learner))
     return Panel("time, relative", tuple(lines), log=True)
 
 

@@ -54,7 +54,7 @@ class UCRLProduct(OptimisticLearner):
 
     def counted_functions(self) -> Sequence[Function]:
         """Each variable by itself, with its own parents."""
-        return _one_for_each_variable(self.structure)
+        return one_for_each_variable(self.structure, self.name)
 
     def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:  # noqa: ARG002
         """Where the structure says."""
@@ -107,7 +107,7 @@ class UCRLProduct(OptimisticLearner):
         )
 
 
-def _one_for_each_variable(structure: Structure) -> list[Function]:
+def one_for_each_variable(structure: Structure, name: str) -> list[Function]:
     """For each variable a function that tells its values apart, with the variable's parents."""
     functions: list[Function] = []
     for position, variable in enumerate(structure.variables):
@@ -118,7 +118,7 @@ def _one_for_each_variable(structure: Structure) -> list[Function]:
         ]
         if not looking:
             raise ModelError(
-                f"UCRLProduct: no basis function of the structure looks at {show(variable.name)}, "
+                f"{name}: no basis function of the structure looks at {show(variable.name)}, "
                 "so its parents are unknown; use a basis that has every variable (Basis.singles)."
             )
         table = bound_table((position,), np.arange(float(variable.size)))
