@@ -242,3 +242,19 @@ def test_no_division_into_fewer_blocks_describes_a_model(model, expected):
     if expected == 2 and len(met) == 4:
         functions = bellman_rank.random_functions(model, flat, 8, 0)
         assert max(map(bellman_rank.rank, bellman_rank.bellman_errors(flat, functions))) <= 2
+
+
+def test_backed_up_values_are_linear_in_cells():
+    model = sysadmin(3, horizon=3)
+    basis = fsmdp.Basis.singles(model)
+    flat = enumerate_states(model)
+    h = np.array([basis.evaluate(state) for state in flat.states])
+    features = bellman_rank.random_functions(model, flat, 200, seed=0)[:, 0].reshape(200, -1)
+    for seed in range(3):
+        weights = np.random.default_rng(seed).normal(size=len(basis))
+        q = (flat.rewards + flat.transitions @ (h @ weights)).ravel()
+        fitted = features.T @ np.linalg.lstsq(features.T, q, rcond=None)[0]
+        np.testing.assert_allclose(fitted, q, atol=1e-8)
+    anything = np.random.default_rng(9).normal(size=q.shape)
+    left = features.T @ np.linalg.lstsq(features.T, anything, rcond=None)[0] - anything
+    assert np.abs(left).max() > 0.01, "everything is linear in so many functions"
