@@ -102,9 +102,9 @@ def judge(evidence: Evidence) -> Judgement:
     """As the worst of the five."""
     found = {one.name: one.judge(evidence[one.table]).verdict for one in CONTRASTS}
     verdicts = list(found.values())
-    reason = f"of {len(found)} contrasts " + ", ".join(
-        f"{verdicts.count(verdict)} {verdict}"
-        + (f" ({'; '.join(name for name in found if found[name] is verdict)})")
+    reason = "; ".join(
+        f"{verdict}: {', '.join(name for name in found if found[name] is verdict)} "
+        f"({verdicts.count(verdict)} of {len(found)})"
         for verdict in Verdict
         if verdict in verdicts
     )
