@@ -22,6 +22,7 @@ from .experiments.comparing import compare as compare
 from .interop import rddl as rddl
 from .learning.learners.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.learners.baselines.fixed import RandomLearner as RandomLearner
+from .learning.learners.baselines.fmdp_bf import FMDPBF as FMDPBF
 from .learning.learners.baselines.lsvi import LSVIUCB as LSVIUCB
 from .learning.learners.baselines.matrix import MatrixRL as MatrixRL
 from .learning.learners.baselines.mbie import MBIE as MBIE
@@ -32,6 +33,8 @@ from .learning.learners.baselines.rlsvi import RLSVI as RLSVI
 from .learning.learners.baselines.rmax import RMaxFactored as RMaxFactored
 from .learning.learners.baselines.ucbvi import UCBVI as UCBVI
 from .learning.learners.baselines.ucrl2 import UCRL2 as UCRL2
+from .learning.learners.bonus import BonusFactored as BonusFactored
+from .learning.learners.dorl import DORLFactored as DORLFactored
 from .learning.learners.psrl import PSRLFactored as PSRLFactored
 from .learning.learners.ucrl import UCRLFactored as UCRLFactored
 from .learning.run.history import History as History

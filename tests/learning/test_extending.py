@@ -94,7 +94,9 @@ def test_a_confidence_set_of_ones_own_is_known_everywhere_once_registered(regist
         lambda: fsmdp.UCRLFactored(STRUCTURE, confidence="normal"),
         lambda: resolve_options(UCRL, {"confidence": "normal"}, "here"),
     ):
-        with pytest.raises(ModelError, match="weissman, hoeffding, bernstein, chernoff, chebyshev"):
+        with pytest.raises(
+            ModelError, match="weissman, hoeffding, bernstein, chernoff, osband, chebyshev"
+        ):
             refuse()
 
 
@@ -145,7 +147,7 @@ def test_what_is_no_entry_is_not_registered():
             confidence.register(ConfidenceSet(junk, chebyshev))
         with pytest.raises(ModelError, match="expected a name of letters"):
             registry.register(replace(AVERAGES, name=junk))
-    assert list(CONFIDENCE) == ["weissman", "hoeffding", "bernstein", "chernoff"]
+    assert list(CONFIDENCE) == ["weissman", "hoeffding", "bernstein", "chernoff", "osband"]
     assert "averages" not in LEARNERS
     assert len(LEARNERS) == 10
 

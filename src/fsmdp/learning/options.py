@@ -29,6 +29,17 @@ def check_structure(name: str, structure: object) -> Structure:
     return structure
 
 
+def check_stated(name: str, structure: object) -> Structure:
+    """Refuse a structure that states no independence."""
+    found = check_structure(name, structure)
+    if not found.independent:
+        raise ModelError(
+            f"{name}: it counts groups of variables that are drawn independently, and the "
+            "structure states none; state them (independent=...), or use another learner."
+        )
+    return found
+
+
 def as_seed(seed: object) -> int:
     """A seed of a random generator."""
     return as_whole(seed, "seed", 0, LARGEST_SEED)

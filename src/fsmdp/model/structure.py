@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +144,7 @@ class Structure:
         bound = check_basis(basis).bind(variables)
 
         def parents_of(scope: Scope) -> Cases[Scope]:
-            return common_groups([by_variable[p] for p in scope], n_listed(actions)).map(_union)
+            return parents_together([by_variable[p] for p in scope], actions)
 
         groups = _as_groups(independent, variables)
         return cls(
@@ -160,6 +160,20 @@ class Structure:
             tuple(parents_of(scope) for scope in bound.scopes),
             independent=groups,
             group_parents=tuple(map(parents_of, groups)),
+        )
+
+    def with_parents(self, by_variable: Sequence[Cases[Scope]]) -> Structure:
+        """The same with other parents of each variable, and so of functions and groups."""
+
+        def parents_of(scope: Scope) -> Cases[Scope]:
+            return parents_together([by_variable[p] for p in scope], self.actions)
+
+        return replace(
+            self,
+            parents=tuple(map(parents_of, self.basis.scopes)),
+            contexts=(),
+            group_parents=tuple(map(parents_of, self.independent)),
+            group_contexts=(),
         )
 
     @property
@@ -223,7 +237,13 @@ def _as_groups(independent: object, variables: Sequence[Variable]) -> tuple[Scop
     return (*found, rest) if rest else tuple(found)
 
 
-def _union(scopes: Sequence[Scope]) -> Scope:
+def parents_together(parents: Sequence[Cases[Scope]], actions: Sequence[str]) -> Cases[Scope]:
+    """The parents of several variables or groups, by action group."""
+    return common_groups(parents, n_listed(actions)).map(union)
+
+
+def union(scopes: Sequence[Scope]) -> Scope:
+    """All positions of several scopes."""
     return tuple(sorted({position for scope in scopes for position in scope}))
 
 

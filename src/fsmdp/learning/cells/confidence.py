@@ -102,6 +102,11 @@ def weissman(
     squared = 2 * cells.n_values * math.log(2) - 2 * np.log(
         delta / (2 * cells.n_sets * cells.n_parents * float(episode) ** 2)
     )
+    return ball_ends(cells, statistics, scale * squared)
+
+
+def ball_ends(cells: Cells, statistics: Statistics, squared: Floats) -> Ends:
+    """Ends of every mean over L1 balls of squared radius `squared` / n."""
     low, high = cells.lowest.copy(), cells.highest.copy()
     fill_ball_ends(
         cells.layout.outcome_start,
@@ -112,7 +117,7 @@ def weissman(
         cells.descending,
         statistics.transition_visits,
         statistics.outcomes,
-        scale * squared,
+        squared,
         low,
         high,
     )
@@ -182,10 +187,24 @@ def chernoff(
     )
 
 
+def osband(
+    cells: Cells, statistics: Statistics, episode: int, delta: float, scale: float = 1.0
+) -> Ends:
+    """L1 balls of squared radius 4 |Val(i)| log(4 m |X_i| k / delta) / n around each scope's law.
+
+    |X_i| are the cells of scope i, m the number of scopes that are counted. Where independence is
+    stated these are the independent parts, and sets of products are made from theirs.
+    Source: Osband and Van Roy (2014), Algorithm 2.
+    """
+    events = 4 * cells.n_scopes * np.bincount(cells.function)[cells.function] * float(episode)
+    return ball_ends(cells, statistics, scale * 4 * cells.n_values * np.log(events / delta))
+
+
 register(ConfidenceSet("weissman", weissman, by_visits=False))
 register(ConfidenceSet("hoeffding", hoeffding))
 register(ConfidenceSet("bernstein", bernstein))
 register(ConfidenceSet("chernoff", chernoff))
+register(ConfidenceSet("osband", osband, by_visits=False))
 
 
 def reward_bounds(

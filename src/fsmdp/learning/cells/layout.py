@@ -50,6 +50,7 @@ class Cells:
     layout: CellLayout = field(repr=False)
     n_learnt: int  # N: transition cells that are estimated, which those of h_0 are not
     n_sets: int  # of these, the ones that share outcomes counted once
+    n_scopes: int  # m: scopes whose next values are counted
     function: Integers = field(repr=False)  # (n_transition_cells,) j of each
     values: Floats = field(repr=False)  # h_j at each value of its scope, function after function
     descending: Integers = field(repr=False)  # per function: its values from largest to smallest
@@ -137,6 +138,7 @@ def cells_of(structure: Structure) -> Cells:
         layout=layout,
         n_learnt=max(1, structure.cells),
         n_sets=max(1, int(np.array(n_cells)[1:][is_counting[1:]].sum())),
+        n_scopes=max(1, int(is_counting[1:].sum())),
         function=function,
         values=np.concatenate(tables),
         descending=np.concatenate([np.argsort(-table, kind="stable") for table in tables]),

@@ -102,6 +102,15 @@ class Products:
         self._fill(boxes, boxes, first_cell, 1.0, found)
         return found
 
+    def spread_over_boxes(self, numbers: Floats, first_cell: Integers) -> Floats:
+        """A number for each cell, at all values of its factor's boxes."""
+        boxes = np.zeros(self.n_boxes)
+        for factor in self.factors:
+            own = numbers[first_cell[factor.functions[0]] + np.arange(factor.n_cells)]
+            end = factor.first_box + factor.n_cells * factor.n_values
+            boxes[factor.first_box : end] = np.repeat(own, factor.n_values)
+        return boxes
+
     def _fill(
         self, low: Floats, high: Floats, first_cell: Integers, sign: float, found: Floats
     ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading
-from fsmdp.learning.cells.confidence import empirical_moments
+from fsmdp.learning.cells.confidence import empirical_moments, weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
 from fsmdp.learning.cells.sets import sets_of
@@ -21,16 +21,16 @@ from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
-from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm
+from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm, Weighed
 from fsmdp.learning.options import LARGEST, as_choice, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
-from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.bellman import BellmanNetwork, network_of_structure
 from fsmdp.planning.greedy import q_entries_of
-from fsmdp.planning.intervals import PESSIMISTIC, Intervals
+from fsmdp.planning.intervals import PESSIMISTIC, Intervals, Together
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise
@@ -63,6 +63,7 @@ class FactoredLearner(CountingLearner):
     """A learner that counts in the cells of its Structure and plans with a linear program."""
 
     name = "FactoredLearner"
+    nested = True  # whether an optimistic one plans in a coarser basis too, and follows the tighter
 
     @property
     def hopes(self) -> bool:
@@ -97,12 +98,18 @@ class FactoredLearner(CountingLearner):
         if self.products is not None:
             learnt = self.is_learnt()
             sets = np.unique(self.cells.layout.outcome_start[learnt])
-            self.cells = replace(self.cells, n_learnt=int(learnt.sum()), n_sets=len(sets))
+            scopes = self.cells.layout.is_counting[np.unique(self.cells.function[learnt])]
+            self.cells = replace(
+                self.cells,
+                n_learnt=int(learnt.sum()),
+                n_sets=len(sets),
+                n_scopes=int(scopes.sum()),
+            )
         self.sets = sets_of(self.cells)
-        self.planner = warm.start(self.network)
-        self.together = indicators_of(structure)
+        self.planner = warm.start(self.program_network())
+        self.together: Together | None = indicators_of(structure)
         self.coarse = None
-        if warm.capped:
+        if warm.capped and self.nested:
             self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
         self._ties = TieBreaker(structure)
 
@@ -111,6 +118,10 @@ class FactoredLearner(CountingLearner):
         if self.groups is not None:
             return self.groups.counted
         return self.structure if self.products is None else self.products.counted
+
+    def program_network(self) -> BellmanNetwork:
+        """Where plans are made: where the policy looks, unless overridden."""
+        return self.network
 
     def is_learnt(self) -> np.ndarray:
         """For each transition cell whether a plan depends on its counts."""
@@ -127,7 +138,7 @@ class FactoredLearner(CountingLearner):
         learner follows the one whose V_1 is smaller at the start, that of all if neither is below
         the most that an episode can earn.
         """
-        network, epsilon = self.network, math.sqrt(1 / self.episode)
+        epsilon = math.sqrt(1 / self.episode)
         intervals = self.planned_for(intervals)
         if self.planner.method == STAGEWISE:
             intervals = replace(intervals, together=self.together)
@@ -139,6 +150,11 @@ class FactoredLearner(CountingLearner):
             most = min(self.structure.largest_return, float(start @ found.weights[0]))
             if start @ other.weights[0] < most:
                 found = other
+        return self.follow_weights(found, intervals)
+
+    def follow_weights(self, found: Weighed, intervals: Intervals) -> Planned:
+        """The greedy policy of weights, for numbers laid out as the network has them."""
+        network = self.network
         q = q_entries_of(network, intervals, found.weights)
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
@@ -193,6 +209,17 @@ class FactoredLearner(CountingLearner):
         intervals = self.planned_for(Intervals(rewards, means, means))
         problem = Problem(self.network, intervals, start, start, self.planner.uniform)
         return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
+
+    def means_of(self, draws: Floats) -> Floats:
+        """Mean of h_j in every cell, when outcomes have these weights."""
+        cells = self.cells
+        means = weighted_means(cells, self.sets.totals(draws)[self.sets.of_cell], draws)
+        means[cells.lowest == cells.highest] = 1.0  # only the constant is
+        means = np.clip(means, cells.lowest, cells.highest)
+        if self.products is None:
+            return means
+        shares, starts = self.sets.shares(draws), cells.layout.outcome_start
+        return self.products.means(means, shares, starts, self.first_cell)
 
     def replan_at(self) -> Integers:
         """Visits of each cell from which a new plan is due."""

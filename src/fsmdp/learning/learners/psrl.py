@@ -8,7 +8,6 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import POSITIVE, OneOf
-from fsmdp.learning.cells.confidence import weighted_means
 from fsmdp.learning.drawn.model import model_of
 from fsmdp.learning.drawn.solving import best_policy
 from fsmdp.learning.learners.acting import Planned
@@ -90,17 +89,6 @@ class PSRLFactored(FactoredLearner):
     def sample_means(self) -> Floats:
         """Mean of h_j in every cell, under distributions drawn from the posterior."""
         return self.means_of(self.sample_outcomes())
-
-    def means_of(self, draws: Floats) -> Floats:
-        """Mean of h_j in every cell, when outcomes have these weights."""
-        cells = self.cells
-        means = weighted_means(cells, self.sets.totals(draws)[self.sets.of_cell], draws)
-        means[cells.lowest == cells.highest] = 1.0  # only the constant is
-        means = np.clip(means, cells.lowest, cells.highest)
-        if self.products is None:
-            return means
-        shares, starts = self.sets.shares(draws), cells.layout.outcome_start
-        return self.products.means(means, shares, starts, self.first_cell)
 
     def sample_outcomes(self) -> Floats:
         """Weights of all outcomes, drawn from the posterior; shares of a set are a distribution."""

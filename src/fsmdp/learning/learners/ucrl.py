@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
@@ -17,32 +15,35 @@ from fsmdp.learning.learners.factored import (
     PROGRAM,
     REPLAN,
     SOLVER,
-    FactoredLearner,
 )
+from fsmdp.learning.learners.optimistic import OptimisticFactored
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
 from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
-from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
+from fsmdp.learning.options import as_choice, check_stated
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.planning.intervals import Intervals
 
-PAPER = "paper"
+PAPER, PRODUCT = "paper", "product"
 
 PRESETS: dict[str, tuple[str, float, str]] = {
     PAPER: ("weissman", EVERY_EPISODE, JOINT),
     "practical": ("chernoff", 0.5, STAGEWISE),
+    PRODUCT: ("osband", EVERY_EPISODE, STAGEWISE),
 }
 """By name: confidence sets, growth of a cell that calls for a new plan, program."""
 
 
-class UCRLFactored(FactoredLearner):
+class UCRLFactored(OptimisticFactored):
     """Optimism over confidence sets (the paper's Algorithm 1).
 
-    Presets: `paper` (the paper's sets, a plan every episode, the joint program) and `practical`
-    (Chernoff sets, a plan when some cell has grown by half, the stagewise program);
-    every part can be chosen. `replan` is "episode" or the growth that calls for a plan (0.5 for
-    half as many visits again). `delta` bounds the chance that the truth ever leaves the sets; if
-    there are noisy rewards to learn, transitions and rewards have half of it each.
+    Presets: `paper` (the paper's sets, a plan every episode, the joint program), `practical`
+    (Chernoff sets, a plan when some cell has grown by half, the stagewise program) and `product`
+    (Osband and Van Roy's UCRL-Factored: L1 balls around the law of each independent part, a plan
+    every episode, the stagewise program); every part can be chosen. `replan` is "episode" or the
+    growth that calls for a plan (0.5 for half as many visits again). `delta` bounds the chance that
+    the truth ever leaves the sets; if there are noisy rewards to learn, transitions and rewards
+    have half of it each.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
 
     Where the structure states independence, sets for functions of several groups are products of
@@ -50,7 +51,6 @@ class UCRLFactored(FactoredLearner):
     """
 
     name = "UCRLFactored"
-    optimistic = True
 
     def __init__(
         self,
@@ -74,24 +74,21 @@ class UCRLFactored(FactoredLearner):
             )
         self.preset = as_choice(preset, "preset", PRESETS)
         sets, growth, program = PRESETS[self.preset]
-        self.delta, self.scale = as_probability(delta), as_scale(scale)
         sets = as_choice(sets if confidence is None else confidence, "confidence", CONFIDENCE)
         self.confidence = sets
-        self.heuristic = self.scale != 1.0 or CONFIDENCE[sets].heuristic
+        self.heuristic = CONFIDENCE[sets].heuristic
+        if self.preset == PRODUCT:
+            check_stated(self.name, structure)
         super().__init__(
             structure,
-            seed=seed,
+            delta,
+            seed,
+            scale=scale,
             method=program if method is None else method,
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
             independent=self.preset != PAPER if independent is None else bool(independent),
         )
-        noisy = any(
-            term.sigma > 0 and not known
-            for term, known in zip(structure.rewards, self.term_known, strict=True)
-        )
-        self.delta_rewards = self.delta / 2 if noisy else 0.0
-        self.delta_transitions = self.delta - self.delta_rewards
 
     def bounds(self) -> Intervals:
         """The confidence sets as they stand."""
@@ -100,30 +97,21 @@ class UCRLFactored(FactoredLearner):
             self.statistics,
             self.episode,
             self.delta_transitions,
-            self.delta_rewards or self.delta,  # without noise there is nothing to pay for
+            self.delta_rewards,
             self.scale,
         )
-        known, means = self.cell_known, self.known_means
         low, high = found.low, found.high
         if self.products is not None:
             low, high = self.products.ends(low, high, self.first_cell)
-        return replace(
-            found,
-            low=low,
-            high=high,
-            rewards=np.where(known, means, found.rewards),
-            reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
-        )
+        return self.with_known_rewards(replace(found, low=low, high=high))
 
     def replan(self) -> Planned:
         """Plan over the confidence sets."""
         return self.follow(self.bounds())
 
-    def describe(self) -> str:
-        """The options that matter."""
-        label = heuristic_label(self.heuristic, self.scale)
-        parts = (self.confidence, self.planner.method, self.when_to_plan())
-        return f"{', '.join(parts)}, delta {self.delta:g}{label}"
+    def options(self) -> Sequence[str]:
+        """Which sets."""
+        return (self.confidence,)
 
 
 def _fill_from_preset(options: Options) -> Options:

@@ -24,25 +24,14 @@ from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Scope
 
 
-class UCRLProduct(OptimisticLearner):
-    """Optimism over products of balls: P(s' | s, a) = prod_i P_i(s'_i | parents of i, a).
+class ProductLearner(OptimisticLearner):
+    """A learner that enumerates, and counts each variable by itself, by its own parents.
 
-    |P_i - P^_i|_1 <= sqrt(d / n),  d = 4 |Val(i)| log(4 m |X_i| k / delta),
-    |r_i - r^_i| <= sqrt(4 sigma^2 log(4 l |X_i| k / delta) / n),
-    k the episode, |X_i| the cells of a variable or reward term, m and l the numbers of both. The
-    source leaves the best product to an oracle; here variables are chosen one after another, from
-    the last to the first, the ball's best distribution for each value of those before it. That
-    allows more than products, so values stay optimistic.
-    **If variables are correlated given their parents no product is right**, however much is
-    counted: that is what this baseline is there to show. A variable's parents are those of the
-    smallest basis function that looks at it. Rewards are learnt term by term.
-    `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
-    Cost of a plan: horizon |states|^2 |actions|.
-    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs,
-    Algorithm 2; its radii are looser than they need be (docs/paper_notes.md, note 6).
+    A variable's parents are those of the smallest basis function that looks at it. Rewards are
+    learnt term by term.
     """
 
-    name = "UCRLProduct"
+    name = "ProductLearner"
 
     @cached_property
     def _cell_at(self) -> Integers:
@@ -60,6 +49,40 @@ class UCRLProduct(OptimisticLearner):
         """Where the structure says."""
         return self.structure.rewards
 
+    @cached_property
+    def variable_cells(self) -> Integers:
+        """Transition cell of each variable at every (action, state)."""
+        first = self.cells.layout.n_terms + 1
+        return np.ascontiguousarray(self._cell_at[:, :, first:] - self.cells.n_reward_cells)
+
+    def factored_rewards(self, delta: float) -> Ends:
+        """Bounds on the mean reward of each (action, state), added up over the terms."""
+        low, high = reward_bounds(self.cells, self.statistics, self.episode, delta, self.scale)
+        known = self.cell_known
+        low[known] = high[known] = self.known_means[known]
+        at = self._cell_at[:, :, : self.cells.layout.n_terms]
+        return low[at].sum(axis=2), high[at].sum(axis=2)
+
+
+class UCRLProduct(ProductLearner):
+    """Optimism over products of balls: P(s' | s, a) = prod_i P_i(s'_i | parents of i, a).
+
+    |P_i - P^_i|_1 <= sqrt(d / n),  d = 4 |Val(i)| log(4 m |X_i| k / delta),
+    |r_i - r^_i| <= sqrt(4 sigma^2 log(4 l |X_i| k / delta) / n),
+    k the episode, |X_i| the cells of a variable or reward term, m and l the numbers of both. The
+    source leaves the best product to an oracle; here variables are chosen one after another, from
+    the last to the first, the ball's best distribution for each value of those before it. That
+    allows more than products, so values stay optimistic.
+    **If variables are correlated given their parents no product is right**, however much is
+    counted: that is what this baseline is there to show.
+    `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
+    Cost of a plan: horizon |states|^2 |actions|.
+    Source: Osband and Van Roy (2014), Near-optimal reinforcement learning in factored MDPs,
+    Algorithm 2; its radii are looser than they need be (docs/paper_notes.md, note 6).
+    """
+
+    name = "UCRLProduct"
+
     def radii(self) -> Floats:
         """Radius of the ball of each transition cell; 2, which is everything, where unseen."""
         cells, n = self.cells, self.statistics.transition_visits
@@ -69,18 +92,9 @@ class UCRLProduct(OptimisticLearner):
         found = np.sqrt(self.scale * squared / np.maximum(n, 1))
         return np.where(n == 0, 2.0, np.minimum(found, 2.0))
 
-    def factored_rewards(self) -> Ends:
-        """Bounds on the mean reward of each (action, state), added up over the terms."""
-        low, high = reward_bounds(self.cells, self.statistics, self.episode, self.delta, self.scale)
-        known = self.cell_known
-        low[known] = high[known] = self.known_means[known]
-        at = self._cell_at[:, :, : self.cells.layout.n_terms]
-        return low[at].sum(axis=2), high[at].sum(axis=2)
-
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
-        n_reward_cells, layout = self.cells.n_reward_cells, self.cells.layout
-        cell_at = self._cell_at[:, :, self.cells.layout.n_terms + 1 :] - n_reward_cells
+        cell_at, layout = self.variable_cells, self.cells.layout
         visits, outcomes = self.statistics.transition_visits, self.statistics.outcomes
         radii = self.radii()
         sizes = np.array([v.size for v in self.structure.variables], dtype=np.int64)
@@ -102,7 +116,10 @@ class UCRLProduct(OptimisticLearner):
 
         return self.follow(
             backward_induction(
-                self.horizon, self.structure.discount, self.factored_rewards(), means
+                self.horizon,
+                self.structure.discount,
+                self.factored_rewards(self.delta),
+                means,
             )
         )
 

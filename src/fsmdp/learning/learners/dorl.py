@@ -1,0 +1,283 @@
+"""DORL: optimism by an extended action, which names a next value to hope for in each factor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from fsmdp.foundation.checks import check_size
+from fsmdp.learning.cells.source_sets import lowest_shares
+from fsmdp.learning.drawn.model import count_groups
+from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN
+from fsmdp.learning.learners.optimistic import LocalOptimism
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.options import check_stated
+from fsmdp.model.actions import n_listed
+from fsmdp.model.cases import Cases, common_groups
+from fsmdp.model.lookup import Integers
+from fsmdp.model.structure import Structure, union
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope, Variable, table_size
+from fsmdp.planning.bellman import BellmanNetwork, network_of_structure
+
+
+class DORLFactored(LocalOptimism):
+    """Discrete optimism: some of each factor's mass goes to a value that is hoped for.
+
+    Factors are the groups that the structure states to be independent. In a cell with n visits,
+
+        P~(y | z, hope) = P^(y) - W(y) + [y = hope] sum_y' W(y'),
+        W(y) = min(P^(y), sqrt(18 P^(y) L / n) + 18 L / n),  L = log(6 m |Val| |X| t / delta),
+
+    m factors, |X| cells of the factor, t steps so far plus one; all mass is hoped for where nothing
+    was seen. An extended action is an action with a hope for each factor: its transitions are one
+    law, so that the optimistic model is a factored MDP. As no value is rarer than P^ - W, and the
+    mean of values under a product is linear in each factor, the best hopes are at least as good as
+    the truth.
+
+    Hopes are variables of the program that it maximises over as it does over action variables. The
+    policy takes the best hope for each function by itself, which is the same where values add up
+    over factors, and at least as optimistic elsewhere.
+
+    Source: Xu and Tewari (2020), Reinforcement learning in factored MDPs: oracle-efficient
+    algorithms and tighter regret bounds for the non-episodic setting. Ours: episodes of a finite
+    horizon, and linear programs in place of the oracle that plans.
+    Cost of a plan: that of the stagewise program, with a variable more for each factor.
+    """
+
+    name = "DORLFactored"
+
+    makes_products = False  # means under hopes are made from the laws of all factors
+
+    def as_counted(self, structure: Structure) -> Structure:
+        """Functions with the parents of all groups that they look at."""
+        return by_groups(check_stated(self.name, structure))
+
+    def counted_structure(self) -> Structure:
+        """Functions as told, and one for each factor that none of them counts."""
+        self._extended = extend(self.structure)
+        self.groups = count_groups(self.structure, self.structure)
+        return self.groups.counted
+
+    def program_network(self) -> BellmanNetwork:
+        """Where hopes are maximised over."""
+        return network_of_structure(self._extended.structure)
+
+    def is_learnt(self) -> np.ndarray:
+        """For each transition cell whether it is one of a factor."""
+        assert self.groups is not None
+        return np.isin(self.cells.function, self.groups.functions)
+
+    def laws(self) -> list[tuple[Floats, Floats]]:
+        """P^ - W and the mass that is hoped for, for each factor and entry of its parents."""
+        assert self.groups is not None
+        cells, steps = self.cells, self.horizon * self.statistics.episodes + 1
+        found = []
+        for number, function in enumerate(self.groups.functions):
+            first = self.first_cell[function]
+            n_cells = int((cells.function == function).sum())
+            n_values = int(cells.n_values[first])
+            at = cells.layout.outcome_start[first : first + n_cells, None] + np.arange(n_values)
+            outcomes = self.statistics.outcomes[at]
+            visits = outcomes.sum(axis=1, keepdims=True)
+            events = len(self.groups.functions) * n_values * n_cells * steps
+            low = lowest_shares(
+                outcomes / np.maximum(visits, 1),
+                visits,
+                events,
+                self.delta_transitions,
+                self.scale,
+            )
+            contexts = self.structure.group_contexts
+            spread = contexts[number] if contexts else None
+            low = low if spread is None else low[spread]
+            found.append((low, np.maximum(1 - low.sum(axis=1), 0.0)))
+        return found
+
+    def replan(self) -> Planned:
+        """Plan for extended actions, and follow the best of them."""
+        laws, rewards = self.laws(), self.nothing_but_rewards()
+        by_function = [one.means(laws) for one in self._extended.functions]
+        hoped = np.concatenate([np.ones(1), *(part for one in by_function for part in one.hoped)])
+        low = np.concatenate([np.ones(1), *(part for one in by_function for part in one.low)])
+        high = np.concatenate([np.ones(1), *(part for one in by_function for part in one.high)])
+        found = self.planner.plan(
+            replace(rewards, low=hoped, high=hoped), self.start_means(), math.sqrt(1 / self.episode)
+        )
+        return self.follow_weights(
+            found, replace(rewards, low=low, high=high, together=self.together)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hoped:
+    """Means of a function, table by table: under each hope, and the ends over all hopes."""
+
+    hoped: list[Floats] = field(repr=False)
+    low: list[Floats] = field(repr=False)
+    high: list[Floats] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HopefulFunction:
+    """A function of several factors: its values by factor, and where it finds their laws."""
+
+    values: Floats  # one axis for each factor
+    factors: tuple[int, ...]
+    rows: tuple[tuple[Integers, ...], ...]  # by table and factor: (n_assignments,) rows of its law
+    n_by_action: tuple[int, ...]  # by table: assignments of the action variables among parents
+
+    def means(self, laws: Sequence[tuple[Floats, Floats]]) -> Hoped:
+        """sum_y h(y) prod_f P~_f(y_f | z, hope_f). Cost: assignments times values."""
+        found = Hoped([], [], [])
+        every = tuple(range(1, self.values.ndim + 1))
+        for rows, n_by_action in zip(self.rows, self.n_by_action, strict=True):
+            means = np.broadcast_to(self.values, (len(rows[0]), *self.values.shape))
+            for axis, (factor, own) in enumerate(zip(self.factors, rows, strict=True), 1):
+                law, mass = laws[factor]
+                shape = [-1 if at == axis else 1 for at in range(means.ndim)]
+                shape[0] = len(own)
+                certain = (law[own].reshape(shape) * means).sum(axis=axis, keepdims=True)
+                means = certain + mass[own].reshape([-1, *[1] * self.values.ndim]) * means
+            found.low.append(means.min(axis=every))
+            found.high.append(means.max(axis=every))
+            # Hopes stand between state variables and action variables in the program's scopes.
+            by_action = means.reshape(-1, n_by_action, self.values.size)
+            found.hoped.append(by_action.transpose(0, 2, 1).ravel())
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extended:
+    """A structure with a variable for the hope of each factor, and how its functions look there."""
+
+    structure: Structure = field(repr=False)
+    functions: tuple[HopefulFunction, ...] = field(repr=False)  # all but the constant
+
+
+def by_groups(structure: Structure) -> Structure:
+    """The structure with the parents of whole groups for each function that looks at a part."""
+    by_variable = {
+        position: parents
+        for group, parents in zip(structure.independent, structure.group_parents, strict=True)
+        for position in group
+    }
+    found = structure.with_parents([by_variable[p] for p in range(len(by_variable))])
+    if not structure.group_contexts:
+        return found
+    return replace(
+        found,
+        contexts=(None,) * len(found.parents),
+        group_parents=structure.group_parents,
+        group_contexts=structure.group_contexts,
+    )
+
+
+def extend(structure: Structure) -> Extended:
+    """Hopes as variables that stand after those of the state; see `Extended`."""
+    sizes = [variable.size for variable in structure.variables]
+    group_sizes = [table_size(sizes[p] for p in group) for group in structure.independent]
+    hopes = tuple(
+        Variable(f"hope for {' '.join(structure.variables[p].name for p in group)}", size)
+        for group, size in zip(structure.independent, group_sizes, strict=True)
+    )
+    n_states, n_hopes = len(sizes), len(hopes)
+    n_actions = n_listed(structure.actions)
+    functions, parents = [], []
+    for number, scope in enumerate(structure.basis.scopes):
+        groups = _groups_of(structure, scope)
+        hoped = tuple(n_states + group for group in groups)
+        parents.append(structure.parents[number].map(partial(_with, hoped, n_states, n_hopes)))
+        if number:
+            table = structure.basis.tables[number].values
+            shared = common_groups(
+                [structure.group_parents[g].map_with_group() for g in groups], n_actions
+            )
+            functions.append(_function(structure, scope, table, groups, shared))
+    n_entries = sum(
+        sum(
+            table_size((*sizes, *group_sizes)[p] for p in own if p < n_states + n_hopes)
+            for own in c
+        )
+        for c in parents
+    )
+    check_size(
+        (structure.horizon or 1) * n_entries,
+        MOST_ENTRIES,
+        "plans with hopes for all factors have",
+        "use a basis of smaller scopes, or state smaller groups",
+        unit="numbers",
+    )
+    extended = replace(
+        structure,
+        variables=(*structure.variables, *hopes),
+        parents=tuple(parents),
+        contexts=(),
+        rewards=tuple(
+            replace(term, parents=term.parents.map(partial(_with, (), n_states, n_hopes)))
+            for term in structure.rewards
+        ),
+        independent=(),
+        group_parents=(),
+        group_contexts=(),
+    )
+    return Extended(extended, tuple(functions))
+
+
+def _with(hopes: Scope, n_states: int, n_hopes: int, scope: Scope) -> Scope:
+    """A scope with hopes among its variables, which push action variables back."""
+    moved = (position if position < n_states else position + n_hopes for position in scope)
+    return tuple(sorted((*moved, *hopes)))
+
+
+def _function(
+    structure: Structure,
+    scope: Scope,
+    table: Floats,
+    groups: Sequence[int],
+    shared: Cases[tuple[tuple[int, Scope], ...]],
+) -> HopefulFunction:
+    inputs = [variable.size for variable in structure.inputs]
+    n_states = len(structure.variables)
+    rows, n_by_action = [], []
+    for case in shared:
+        together = union([own for _, own in case])
+        shape = [inputs[position] for position in together]
+        found = []
+        for group, (number, own) in zip(groups, case, strict=True):
+            cases = structure.group_parents[group]
+            offset = sum(table_size(inputs[p] for p in one) for one in cases.groups[:number])
+            spread = [inputs[position] if position in own else 1 for position in together]
+            entries = offset + np.arange(table_size(inputs[p] for p in own)).reshape(spread)
+            found.append(np.broadcast_to(entries, shape).ravel())
+        rows.append(tuple(found))
+        n_by_action.append(table_size(inputs[p] for p in together if p >= n_states))
+    # h at every joint value of its groups, whose other variables it does not look at.
+    positions = [p for group in groups for p in structure.independent[group]]
+    axes = [p for p in positions if p in scope]
+    arranged = table.transpose([scope.index(p) for p in axes])
+    wide = arranged.reshape([inputs[p] if p in scope else 1 for p in positions])
+    full = np.broadcast_to(wide, [inputs[p] for p in positions])
+    sizes = [table_size(inputs[p] for p in structure.independent[group]) for group in groups]
+    return HopefulFunction(full.reshape(sizes), tuple(groups), tuple(rows), tuple(n_by_action))
+
+
+def _groups_of(structure: Structure, scope: Scope) -> tuple[int, ...]:
+    """Groups that a scope looks at, in order."""
+    return tuple(g for g, group in enumerate(structure.independent) if set(group) & set(scope))
+
+
+ENTRY = LearnerEntry(
+    "dorl",
+    "DORL, factored",
+    "extended actions that name what is hoped for, planned by linear programs",
+    builder(DORLFactored),
+    {"replan": (REPLAN, 0.5), **OPTIMISM},
+    uses_basis=True,
+    takes_rewards=True,
+)
