@@ -4,6 +4,7 @@ from .discovery.discover import Discovery as Discovery
 from .discovery.discover import discover as discover
 from .discovery.independence import IndependenceCheck as IndependenceCheck
 from .discovery.independence import check_independence as check_independence
+from .discovery.learner import UCRLDiscovering as UCRLDiscovering
 from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError
 from .errors import FsmdpWarning as FsmdpWarning

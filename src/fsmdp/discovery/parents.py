@@ -60,7 +60,7 @@ class Search:
 
     def run(self) -> Parents:
         """Grow, then drop what the others explain, until all that is left is beyond doubt."""
-        more = not self._grow()
+        more = not self.grow()
         doubtful: list[int] = []
         while self.parents:
             found = [self.evidence(parent) for parent in self.parents]
@@ -126,12 +126,17 @@ class Search:
         price += math.log(n_actions + 1) + _log_choices(n_actions, len(self.apart))
         return self.limits.log_certainty + price
 
-    def _grow(self) -> bool:
-        """Add what predicts best, a parent or an action apart; False if there would be more."""
+    def grow(self, price: float | None = None) -> bool:
+        """Add what predicts best, a parent or an action apart; False if there would be more.
+
+        What is added has to be worth `price`: unless it is given, the logarithm of how many there
+        are to choose from.
+        """
+        if price is None:
+            price = math.log(len(self.data.sizes) + self.data.n_actions)
         contexts = self.contexts([], [])
         known = self.bet(contexts)
         while True:
-            price = math.log(len(self.data.sizes) + self.data.n_actions)
             steps: list[tuple[float, list[int], list[int]]] = []
             actions = range(self.data.n_actions) if self.data.n_actions > 1 else range(0)
             for action in actions:

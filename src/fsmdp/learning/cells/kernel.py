@@ -113,6 +113,31 @@ def count_episode(
     return grown
 
 
+@compiled()
+def count_episodes(
+    layout: CellLayout,
+    counts: Counts,
+    term_known: NDArray[np.bool_],
+    record: Record,
+    lengths: Integers,
+) -> None:
+    """Count recorded episodes of these lengths, with nothing planned."""
+    steps, n_entries = record.actions.shape[1], len(layout.cell_of)
+    said = Said(
+        np.zeros((steps, layout.value_start[-1])),
+        np.zeros((steps, n_entries)),
+        np.zeros((steps, n_entries)),
+        np.zeros(len(counts.visits), dtype=np.int64),
+    )
+    nothing = np.zeros(1)
+    logs = Logs(nothing, nothing, nothing, nothing)
+    tables = layout.lookup.defaults.copy()
+    for episode in range(len(lengths)):
+        at = slice(episode, episode + 1)
+        one = Record(record.states[at], record.actions[at], record.rewards[at])
+        count_episode(layout, said, counts, term_known, tables, one, lengths[episode], logs, 0)
+
+
 @compiled(inline="always")
 def locate_value(layout: CellLayout, function: int, state: np.ndarray) -> int:
     """Which of the values of a function's scope a state shows."""

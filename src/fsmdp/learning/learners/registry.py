@@ -87,6 +87,7 @@ LEARNERS: Registry[LearnerEntry] = Registry(
         "rmax": f"{_HERE}.baselines.rmax:ENTRY",
         "bonus": f"{_HERE}.bonus:ENTRY",
         "dorl": f"{_HERE}.dorl:ENTRY",
+        "unknown": "fsmdp.discovery.learner:ENTRY",
         "plan": f"{_HERE}.baselines.fixed:PLAN",
         "optimal": f"{_HERE}.baselines.fixed:OPTIMAL",
         "random": f"{_HERE}.baselines.fixed:RANDOM_ACTIONS",

@@ -1,0 +1,265 @@
+"""A learner that is not told who depends on whom: it finds out while it learns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fsmdp.discovery.parents import Limits, Search
+from fsmdp.discovery.transitions import Transitions
+from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.kinds import WHOLE
+from fsmdp.learning.cells.confidence import CONFIDENCE
+from fsmdp.learning.cells.kernel import count_episodes, counts_of
+from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.ucrl import UCRLFactored
+from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
+from fsmdp.model.actions import Actions
+from fsmdp.model.cases import Cases
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import Structure
+from fsmdp.model.variables import Scope
+from fsmdp.simulation.simulate import Record
+
+GROWTH = 0.1
+"""Of the steps seen, until there is a new plan."""
+
+TRIES = 2.0
+"""Times the logarithm of all steps: an action taken less often is taken for one of its own."""
+
+PRICE = 1.0
+"""What an input has to be worth, in the logarithm of how well it predicts; what was added in vain
+is left out in the next plan."""
+
+
+class UCRLDiscovering(CountingLearner):
+    """Optimism over confidence sets, in the structure that predicts best so far.
+
+    Of the structure it is told, parents of functions and groups are not looked at; variables,
+    actions, reward terms with their scopes, the basis, and what is stated to be independent are. It
+    remembers all transitions. For each variable, parents and actions that move it otherwise are
+    added as long as they predict it better, one value after another (`fsmdp.discovery`); under each
+    of these actions, and under the others together, parents are looked for again among what was
+    seen there. What was seen is then counted in that structure, and `UCRLFactored` plans.
+
+    A set of parents is ruled out when the evidence that another input matters beyond it reaches
+    what `delta` asks for; with probability 1 - `delta` the true one never is (bets hold at all
+    times, whatever was done). One that is ruled out is not planned with, since that input predicts
+    better and would have been added, unless there are `max_parents`. An action taken less than
+    2 log(1 + steps) times is one of its own, of which little is known, and so it is tried. While
+    parents are missing sets need not hold the truth: values are not proved to be optimistic, and
+    the learner is heuristic.
+
+    Source: Rosenberg and Mansour (2021), Oracle-efficient regret minimization in factored MDPs with
+    unknown structure, for the idea: scopes that data have not ruled out. They plan for the best of
+    them all, which takes an oracle; here one is chosen by how well it predicts.
+    Cost: memory for all transitions; a plan counts them again.
+    """
+
+    name = "UCRLDiscovering"
+    heuristic = True
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        max_parents: int = 4,
+        confidence: str = "chernoff",
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+    ) -> None:
+        self.delta, self.scale = as_probability(delta), as_scale(scale)
+        self.max_parents = as_whole(max_parents, "max_parents", 1)
+        self.confidence = as_choice(confidence, "confidence", CONFIDENCE)
+        self._known_rewards = known_rewards
+        self._episodes: list[Record] = []
+        self._lengths: list[int] = []
+        self._searched = 0  # transitions that the last search had
+        self._found: Structure | None = None
+        super().__init__(structure, seed=seed, known_rewards=known_rewards)
+
+    def counted_structure(self) -> Structure:
+        """Without parents: nothing is planned from these counts, but when to plan."""
+        return replace(
+            self.structure.with_parents(_nothing(self.structure)), independent=(), group_parents=()
+        )
+
+    def observe(self, record: Record, steps: int) -> None:
+        """Remember an episode."""
+        self._episodes.append(Record(*(array[0].copy() for array in record)))
+        self._lengths.append(steps)
+
+    @property
+    def found(self) -> Structure:
+        """The structure that was planned with last."""
+        return self._found or self.structure.with_parents(_nothing(self.structure))
+
+    def transitions(self) -> Transitions | None:
+        """All that was seen, in order; None before the first episode."""
+        return self._first(sum(self._lengths))
+
+    def replan(self) -> Planned:
+        """Find the structure in what was seen, and plan in it."""
+        seen = sum(self._lengths)
+        if seen > self._searched:
+            self._search(seen)
+        inner = UCRLFactored(
+            self.found,
+            delta=self.delta,
+            seed=int(self.rng.integers(2**31)),
+            confidence=self.confidence,
+            scale=self.scale,
+            known_rewards=self._known_rewards,
+        )
+        if self._episodes:
+            counts = counts_of(inner.statistics)
+            lengths = np.array(self._lengths, dtype=np.int64)
+            count_episodes(inner.cells.layout, counts, inner.term_known, self._record(), lengths)
+            inner.statistics.episodes = len(lengths)
+        return self._as_planned(inner.replan())
+
+    def _as_planned(self, planned: Planned) -> Planned:
+        """The inner learner's plan; of its Q and widths nothing is said, for cells differ."""
+        layout, n = self.cells.layout, self.statistics.visits
+        shape = (self.horizon, len(layout.cell_of))
+        due = np.full(len(n), NEVER)
+        constant = self.cells.n_reward_cells
+        due[constant] = max(n[constant] + 1, math.ceil((1 + GROWTH) * n[constant]))
+        values = np.ascontiguousarray(planned.acting.values[:, : layout.value_start[-1]])
+        unsaid = np.full(shape, np.nan)
+        acting = Acting(planned.acting.policy, values, unsaid, unsaid.copy(), due)
+        return Planned(acting, planned.lift, planned.w_norm)
+
+    def _search(self, seen: int) -> None:
+        """The structure that predicts best what was seen so far."""
+        data = self._first(seen)
+        assert data is not None
+        limits = Limits(self.max_parents, -math.log(self.delta / 2), 0.1, 1)
+        self._searched = seen
+        taken = np.bincount(data.taken, minlength=data.n_actions)
+        untried = np.flatnonzero(taken < TRIES * math.log(1 + seen)).tolist()
+        self._found = self.structure.with_parents(
+            [
+                parents_by_action(data, position, limits, untried)
+                for position in range(len(data.variables))
+            ]
+        )
+
+    def _first(self, n_transitions: int) -> Transitions | None:
+        if not self._episodes:
+            return None
+        record, n = self._record(), len(self.structure.variables)
+        taken = np.arange(record.actions.shape[1]) < np.array(self._lengths)[:, None]
+        before, after = record.states[:, :-1][taken], record.states[:, 1:, :n][taken]
+        actions = record.actions[taken]
+        if isinstance(self.structure.actions, Actions):
+            actions = np.zeros(len(actions), dtype=np.int64)
+        first = slice(n_transitions)
+        return Transitions(
+            self.structure.variables,
+            self.structure.actions,
+            before[first].astype(np.int64),
+            actions[first],
+            after[first].astype(np.int64),
+        )
+
+    def _record(self) -> Record:
+        return Record(*(np.stack(arrays) for arrays in zip(*self._episodes, strict=True)))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The random state, and all that was seen."""
+        kept = super().state() | {
+            "lengths": np.array(self._lengths, dtype=np.int64),
+            "searched": np.array(self._searched),
+        }
+        return kept | (self._record()._asdict() if self._episodes else {})
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take a state back, and search again in what the last search had."""
+        super().restore(state)
+        lengths, searched = state["lengths"], int(state["searched"])
+        if len(lengths):
+            record = Record(*(state[name] for name in Record._fields))
+            self._check(record, lengths, searched)
+            self._episodes = [Record(*one) for one in zip(*record, strict=True)]
+            self._lengths = [int(length) for length in lengths]
+        if searched:
+            self._search(searched)
+
+    def _check(self, record: Record, lengths: np.ndarray, searched: int) -> None:
+        n, steps = len(lengths), self.horizon
+        inputs = self.structure.inputs
+        shapes = (n, steps + 1, len(inputs)), (n, steps), (n, steps, len(self.structure.rewards))
+        sizes = np.array([variable.size for variable in inputs])
+        listed = 1 if isinstance(self.structure.actions, Actions) else len(self.structure.actions)
+        right = (
+            tuple(array.shape for array in record) == shapes
+            and record.states.dtype == np.int32
+            and record.actions.dtype == lengths.dtype == np.int64
+            and record.rewards.dtype == np.float64
+            and ((record.states >= 0) & (record.states < sizes)).all()
+            and (listed == 1 or ((record.actions >= 0) & (record.actions < listed)).all())
+            and np.isfinite(record.rewards).all()
+            and ((lengths >= 1) & (lengths <= steps)).all()
+            and 0 <= searched <= lengths.sum()
+        )
+        if not right:
+            raise ValueError("transitions: expected episodes of this structure")
+
+    def describe(self) -> str:
+        """The options that matter."""
+        label = heuristic_label(True, self.scale)
+        return (
+            f"parents to be found, at most {self.max_parents}, {self.confidence}, stagewise, "
+            f"delta {self.delta:g}{label}"
+        )
+
+
+def parents_by_action(
+    data: Transitions, position: int, limits: Limits, untried: Sequence[int]
+) -> Cases[Scope]:
+    """What predicts a variable best: under each action that moves it otherwise, and under the rest.
+
+    Cost: as for `discover`, for one variable.
+    """
+    search = Search(data, position, limits)
+    search.grow(PRICE)
+    apart = sorted({*search.apart, *untried})
+    groups = [_parents_where(data, ~np.isin(data.taken, apart), position, limits)]
+    groups += [_parents_where(data, data.taken == action, position, limits) for action in apart]
+    return Cases(tuple(groups), {action: group for group, action in enumerate(apart, 1)})
+
+
+def _parents_where(data: Transitions, rows: np.ndarray, position: int, limits: Limits) -> Scope:
+    """Parents under some actions, which are taken for one."""
+    if not rows.any():
+        return ()
+    taken = np.zeros(int(rows.sum()), dtype=np.int64)
+    names = data.actions if isinstance(data.actions, Actions) else ("these",)
+    part = Transitions(data.variables, names, data.inputs[rows], taken, data.outcomes[rows])
+    search = Search(part, position, limits)
+    search.grow(PRICE)
+    return tuple(sorted(search.parents))
+
+
+def _nothing(structure: Structure) -> list[Cases[Scope]]:
+    alone: Cases[Scope] = Cases(((),))
+    return [alone] * len(structure.variables)
+
+
+ENTRY = LearnerEntry(
+    "unknown",
+    "UCRL, structure unknown",
+    "optimism in a structure that it finds while it learns",
+    builder(UCRLDiscovering),
+    {"max_parents": (WHOLE, 4), **OPTIMISM},
+    uses_basis=True,
+    takes_rewards=True,
+)
