@@ -239,6 +239,23 @@ def test_data_without_names_are_refused():
         fsmdp.discover((STATES, [0] * 4, STATES))
 
 
+def test_no_wrong_edge_is_claimed_from_few_data():
+    model, runs = fsmdp.domains.sysadmin(6), 20
+    found = [fsmdp.discover(model, episodes=30, seed=seed) for seed in range(runs)]
+    wrong = sum(bool(errors(model, one)[0]) for one in found)
+    assert wrong <= binom.ppf(0.999, runs, 0.05)
+    assert any(errors(model, one)[1] for one in found), "with so few data edges must be missing"
+    assert all(one.open for one in found if errors(model, one)[1])
+
+
+@pytest.mark.slow
+def test_no_wrong_edge_is_claimed_on_a_large_ring_from_few_data():
+    """In 95 of 100 runs at least, with a tenth of the episodes that find all edges."""
+    model = fsmdp.domains.sysadmin(20)
+    found = [fsmdp.discover(model, episodes=200, seed=seed) for seed in range(100)]
+    assert sum(bool(errors(model, one)[0]) for one in found) <= 5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
