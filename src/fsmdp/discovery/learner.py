@@ -91,7 +91,7 @@ class UCRLDiscovering(CountingLearner):
             self.structure.with_parents(_nothing(self.structure)), independent=(), group_parents=()
         )
 
-    def observe(self, record: Record, steps: int) -> None:
+    def remember(self, record: Record, steps: int) -> None:
         """Remember an episode."""
         self._episodes.append(Record(*(array[0].copy() for array in record)))
         self._lengths.append(steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.options import check_structure
 from fsmdp.model.structure import Structure
 from fsmdp.policies.arrays import check_policy
-from fsmdp.simulation.simulate import Record
 
 
 class Learner(Protocol):
@@ -67,19 +66,6 @@ class Learner(Protocol):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back; a KeyError or ValueError if it cannot be one."""
         ...
-
-
-class Observing(Learner, Protocol):
-    """A learner that remembers more than counts: it is shown every episode."""
-
-    def observe(self, record: Record, steps: int) -> None:
-        """Take over what the record's first episode holds, `steps` long."""
-        ...
-
-
-def observes(learner: Learner) -> TypeGuard[Observing]:
-    """Whether a learner is to be shown episodes."""
-    return hasattr(learner, "observe")
 
 
 MEMBERS = (

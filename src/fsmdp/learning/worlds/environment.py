@@ -13,7 +13,6 @@ from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.memory import memory_of
-from fsmdp.learning.learners.learner import Learner, observes
 from fsmdp.learning.worlds.matching import check_actions
 from fsmdp.learning.worlds.observing import read_number, reader_of
 from fsmdp.model.actions import Actions, n_listed
@@ -108,8 +107,6 @@ class EnvironmentWorld:
                 remember(self._record, steps)
             learner.statistics.episodes += 1
             episode += 1
-            if observes(learner):
-                learner.observe(self._record, steps)
         return episode, due
 
     def identity(self) -> str:

@@ -15,7 +15,6 @@ from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.memory import memory_of
-from fsmdp.learning.learners.learner import Learner, observes
 from fsmdp.learning.worlds.matching import check_model_fits
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -46,18 +45,6 @@ class ModelWorld:
         learner, remember = self._learner, memory_of(self._learner)
         if remember is not None:
             last = min(last, first + len(self._record.actions))
-        """One call for all episodes up to the next plan; one for each if they are observed."""
-        learner = self._learner
-        if observes(learner):
-            due = False
-            while first < last and not due:
-                first, due = self._run(acting, logs, first, first + 1)
-                learner.observe(self._record, self._record.actions.shape[1])
-            return first, due
-        return self._run(acting, logs, first, last)
-
-    def _run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
-        learner = self._learner
         reached, due = run_until_grown(
             self._model,
             self._rng,
