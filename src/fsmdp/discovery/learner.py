@@ -16,7 +16,7 @@ from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.kernel import count_episodes, counts_of
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
 from fsmdp.learning.learners.counting import CountingLearner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.actions import Actions
@@ -254,12 +254,6 @@ def _nothing(structure: Structure) -> list[Cases[Scope]]:
     return [alone] * len(structure.variables)
 
 
-ENTRY = LearnerEntry(
-    "unknown",
-    "UCRL, structure unknown",
-    "optimism in a structure that it finds while it learns",
-    builder(UCRLDiscovering),
-    {"max_parents": (WHOLE, 4), **OPTIMISM},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "optimism in a structure that it finds while it learns"
+OPTIONS = {"max_parents": (WHOLE, 4), **OPTIMISM}
+ENTRY = entry_of(UCRLDiscovering, "unknown", "UCRL, structure unknown", WHAT, OPTIONS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,6 +129,17 @@ class BellmanNetwork:
         return entries
 
 
+class EliminationOptions(TypedDict, total=False):
+    """How a network is eliminated: options of `bellman_network`."""
+
+    limit: int
+    elimination_order: Sequence[str | int] | None
+    elimination: str
+    mini_bucket: int | None
+    budget: int | None
+    invariants: Sequence[Invariant]
+
+
 def bellman_network(
     variables: Sequence[Variable],
     actions: Sequence[str],
@@ -203,7 +215,7 @@ def network_of_model(
     model: FactoredMDP,
     basis: Basis,
     check: Callable[[], None] | None = None,
-    **options: object,
+    **options: Unpack[EliminationOptions],
 ) -> tuple[BellmanNetwork, Intervals]:
     """A known model: minimal scopes, and intervals of no width; `check` may raise to end it."""
     marginals = model.marginals(check_basis(basis), check)
@@ -216,7 +228,7 @@ def network_of_model(
         marginals.basis,
         scopes_of(model.reward_means),
         scopes_of(backprojections),
-        **options,  # type: ignore[arg-type]
+        **options,
     )
     means, roundings = flatten_cases(backprojections), flatten_cases(marginals.roundings())
     return network, Intervals(flatten_cases(model.reward_means), means, means, rounding=roundings)

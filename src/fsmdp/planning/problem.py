@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (
     BellmanNetwork,
+    EliminationOptions,
     Weights,
     bellman_network,
     network_of_model,
@@ -154,14 +156,9 @@ def problem_of_model(
     basis: Basis,
     weights: Weights = "initial",
     *,
-    limit: int = DEFAULT_LIMIT,
-    elimination_order: Sequence[str | int] | None = None,
-    elimination: str = "auto",
-    mini_bucket: int | None = None,
-    budget: int | None = None,
-    invariants: Sequence[Invariant] = (),
     trivial: Trivial | None = None,
     clock: Clock = NO_LIMIT,
+    **options: Unpack[EliminationOptions],
 ) -> Problem:
     """The problem of a known model. A WidthError if its network is too wide to eliminate.
 
@@ -172,22 +169,10 @@ def problem_of_model(
     Raises `Stopped` when the clock says so.
     """
     began = time.perf_counter()
-    as_whole(limit, "limit", 1, LARGEST_LIMIT)
-    check_mini_bucket(mini_bucket)
-    check_weights(weights, invariants)
-    network, intervals = clock.run(
-        lambda: network_of_model(
-            model,
-            basis,
-            clock.check,
-            limit=limit,
-            elimination_order=elimination_order,
-            elimination=elimination,
-            mini_bucket=mini_bucket,
-            budget=budget,
-            invariants=invariants,
-        )
-    )
+    as_whole(options.get("limit", DEFAULT_LIMIT), "limit", 1, LARGEST_LIMIT)
+    check_mini_bucket(options.get("mini_bucket"))
+    check_weights(weights, options.get("invariants", ()))
+    network, intervals = clock.run(lambda: network_of_model(model, basis, clock.check, **options))
     bound = network.basis
     return Problem(
         network,

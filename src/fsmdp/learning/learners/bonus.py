@@ -13,7 +13,7 @@ from fsmdp.learning.cells.source_sets import total_variations
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import REPLAN
 from fsmdp.learning.learners.optimistic import LocalOptimism
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -153,12 +153,6 @@ def local_scopes(
     return tuple(found)
 
 
-ENTRY = LearnerEntry(
-    "bonus",
-    "bonuses, factored",
-    "averages with local bonuses, planned by linear programs",
-    builder(BonusFactored),
-    {"replan": (REPLAN, 0.5), **OPTIMISM},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "averages with local bonuses, planned by linear programs"
+OPTIONS = {"replan": (REPLAN, 0.5), **OPTIMISM}
+ENTRY = entry_of(BonusFactored, "bonus", "bonuses, factored", WHAT, OPTIONS)

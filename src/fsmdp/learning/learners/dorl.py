@@ -15,7 +15,7 @@ from fsmdp.learning.drawn.model import count_groups
 from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN
 from fsmdp.learning.learners.optimistic import LocalOptimism
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import check_stated
 from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases, common_groups
@@ -272,12 +272,6 @@ def _groups_of(structure: Structure, scope: Scope) -> tuple[int, ...]:
     return tuple(g for g, group in enumerate(structure.independent) if set(group) & set(scope))
 
 
-ENTRY = LearnerEntry(
-    "dorl",
-    "DORL, factored",
-    "extended actions that name what is hoped for, planned by linear programs",
-    builder(DORLFactored),
-    {"replan": (REPLAN, 0.5), **OPTIMISM},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "extended actions that name what is hoped for, planned by linear programs"
+OPTIONS = {"replan": (REPLAN, 0.5), **OPTIMISM}
+ENTRY = entry_of(DORLFactored, "dorl", "DORL, factored", WHAT, OPTIONS)

@@ -76,6 +76,20 @@ def builder(learner: Callable[..., Learner]) -> Callable[[Told, Options], Learne
     return build
 
 
+def entry_of(
+    learner: Callable[..., Learner],
+    name: str,
+    title: str,
+    description: str,
+    options: Mapping[str, tuple[Kind, Value]],
+) -> LearnerEntry:
+    """An entry of the usual kind: told a structure with a basis, and perhaps the rewards."""
+    build = builder(learner)
+    return LearnerEntry(
+        name, title, description, build, options, uses_basis=True, takes_rewards=True
+    )
+
+
 _HERE = "fsmdp.learning.learners"
 
 LEARNERS: Registry[LearnerEntry] = Registry(

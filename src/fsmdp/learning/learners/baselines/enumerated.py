@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 import numpy as np
 
@@ -137,6 +138,16 @@ class EnumeratedLearner(CountingLearner):
         table = (solved.q + scale * self.rng.random(solved.q.shape)).argmax(axis=1)
         policy = policy_arrays(BY_TABLE, state_strides(self.structure), table)
         return Planned(Acting(policy, values, q, widths, due), 0.0, np.nan)
+
+
+class Optimism(TypedDict, total=False):
+    """Options that all learners have that enumerate and are optimistic."""
+
+    delta: float
+    seed: int
+    scale: float
+    known_rewards: Sequence[Reward] | None
+    limit: int
 
 
 class OptimisticLearner(EnumeratedLearner):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
@@ -11,14 +12,14 @@ from fsmdp.compiled import compiled
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.source_sets import total_variations
 from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.learners.baselines.enumerated import Optimism
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.product import ProductLearner
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, state_strides
+from fsmdp.learning.learners.baselines.states import state_strides
 from fsmdp.learning.learners.baselines.ucbvi import BERNSTEIN, BONUSES, HOEFFDING
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import as_choice
 from fsmdp.model.lookup import Integers
-from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
@@ -50,20 +51,10 @@ class FMDPBF(ProductLearner):
     name = "FMDPBF"
 
     def __init__(
-        self,
-        structure: Structure,
-        bonus: str = BERNSTEIN,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
+        self, structure: Structure, bonus: str = BERNSTEIN, **options: Unpack[Optimism]
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", BONUSES)
-        super().__init__(
-            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
-        )
+        super().__init__(structure, **options)
         self._delta_transitions = self.delta / (4 if self.learnt_sigma > 0 else 2)
 
     def distances(self) -> Floats:
@@ -194,12 +185,6 @@ def fill_bonus_means(
             bonus[action, state] = total
 
 
-ENTRY = LearnerEntry(
-    "fmdp-bf",
-    "FMDP-BF",
-    "value iteration with bonuses by factor over all states; small models only",
-    builder(FMDPBF),
-    {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "value iteration with bonuses by factor over all states; small models only"
+OPTIONS = {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM}
+ENTRY = entry_of(FMDPBF, "fmdp-bf", "FMDP-BF", WHAT, OPTIONS)

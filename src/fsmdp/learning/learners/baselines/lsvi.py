@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.enumerated import Optimism, OptimisticLearner
 from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, all_states
+from fsmdp.learning.learners.baselines.states import all_states
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
-from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
@@ -49,19 +48,9 @@ class LSVIUCB(OptimisticLearner):
     heuristic = True
 
     def __init__(
-        self,
-        structure: Structure,
-        features: Features,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
+        self, structure: Structure, features: Features, **options: Unpack[Optimism]
     ) -> None:
-        super().__init__(
-            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
-        )
+        super().__init__(structure, **options)
         self.features = self._resolve(features)  # (n_actions * n_states, d)
 
     def given(self) -> list[np.ndarray]:

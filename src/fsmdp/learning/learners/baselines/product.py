@@ -16,7 +16,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.states import all_states
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.structure import RewardTerm, Structure
@@ -196,12 +196,6 @@ def fill_product_means(
             means[action, state] = left[0]
 
 
-ENTRY = LearnerEntry(
-    "ucrl-product",
-    "UCRL-Factored, product form",
-    "optimism over products of transitions; small models only",
-    builder(UCRLProduct),
-    OPTIMISM,
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "optimism over products of transitions; small models only"
+OPTIONS = OPTIMISM
+ENTRY = entry_of(UCRLProduct, "ucrl-product", "UCRL-Factored, product form", WHAT, OPTIONS)

@@ -14,7 +14,7 @@ from fsmdp.foundation.kinds import POSITIVE
 from fsmdp.learning.learners.acting import NEVER, Planned
 from fsmdp.learning.learners.factored import REPLAN, growth_of
 from fsmdp.learning.learners.memory import RememberingLearner
-from fsmdp.learning.learners.registry import LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.learners.ties import TieBreaker
 from fsmdp.learning.options import as_positive, check_structure
 from fsmdp.model.actions import Actions
@@ -174,12 +174,6 @@ class RLSVI(RememberingLearner):
             self._gram += rows.T @ rows
 
 
-ENTRY = LearnerEntry(
-    "rlsvi",
-    "RLSVI",
-    "least squares on the cells of the basis, with weights drawn around the fit",
-    builder(RLSVI),
-    {"noise": (POSITIVE, NOISE), "prior": (POSITIVE, PRIOR), "replan": (REPLAN, "episode")},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "least squares on the cells of the basis, with weights drawn around the fit"
+NUMBERS = {"noise": (POSITIVE, NOISE), "prior": (POSITIVE, PRIOR)}
+ENTRY = entry_of(RLSVI, "rlsvi", "RLSVI", WHAT, {**NUMBERS, "replan": (REPLAN, "episode")})

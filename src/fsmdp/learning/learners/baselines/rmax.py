@@ -12,7 +12,7 @@ from fsmdp.foundation.kinds import WHOLE
 from fsmdp.learning.cells.confidence import empirical_moments
 from fsmdp.learning.learners.acting import NEVER, Planned
 from fsmdp.learning.learners.factored import FactoredLearner
-from fsmdp.learning.learners.registry import LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -111,12 +111,6 @@ class RMaxFactored(FactoredLearner):
         return f"known after {self.known_after} visits, heuristic"
 
 
-ENTRY = LearnerEntry(
-    "rmax",
-    "factored R-max",
-    "believes cells seen often enough, hopes for the best of all others",
-    builder(RMaxFactored),
-    {"known_after": (WHOLE, KNOWN_AFTER)},
-    uses_basis=True,
-    takes_rewards=True,
-)
+WHAT = "believes cells seen often enough, hopes for the best of all others"
+OPTIONS = {"known_after": (WHOLE, KNOWN_AFTER)}
+ENTRY = entry_of(RMaxFactored, "rmax", "factored R-max", WHAT, OPTIONS)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
+from fsmdp.learning.learners.baselines.enumerated import Optimism, OptimisticLearner
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.learning.options import as_choice
-from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
@@ -51,21 +50,15 @@ class UCBVI(OptimisticLearner):
         self,
         structure: Structure,
         bonus: str = BERNSTEIN,
-        delta: float = 0.05,
-        seed: int = 0,
         *,
         episodes: int | None = None,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
+        **options: Unpack[Optimism],
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", BONUSES)
         self.episodes = (
             None if episodes is None else as_whole(episodes, "episodes", 1, MOST_EPISODES)
         )
-        super().__init__(
-            structure, delta, seed, scale=scale, known_rewards=known_rewards, limit=limit
-        )
+        super().__init__(structure, **options)
         self._last_q: Floats = np.full((self.horizon, self.n_actions, self.n_states), np.inf)
 
     def log_term(self) -> float:
