@@ -1,6 +1,8 @@
 """The solver: bounds above V*, policies no better than it, and a log that only improves."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from fsmdp.planning.planner import Request
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import arena
+from fsmdp.solver.bounding import Bounding
 from fsmdp.solver.loop import Loop, Wishes
 
 FEW = settings(max_examples=12, deadline=None)
@@ -214,3 +217,24 @@ def test_pieces_between_looks_at_the_clock_are_the_same_episodes(monkeypatch):
     pieces = ring.returns(policy, 100, 3, 0, lambda: looks.append(1))
     assert np.array_equal(whole, pieces)
     assert len(looks) > 20
+
+
+@pytest.mark.parametrize("limits", [{"rounds": 0}, {"time_limit": 2.0}])
+def test_programs_are_let_go_when_a_plan_is_there(limits, monkeypatch):
+    """They are gigabytes on large models, and must not wait for the garbage collector."""
+    made, begin = [], Bounding.__init__
+
+    def noted(self, *given):
+        begin(self, *given)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(Bounding, "__init__", noted)
+    gc.disable()
+    try:
+        fsmdp.plan(domains.sysadmin(6, horizon=5), exact=False, **limits)
+    finally:
+        gc.enable()
+    (thread,) = made
+    if thread() is not None:  # left behind: it ends by itself
+        thread().join()
+    assert thread() is None

@@ -110,6 +110,11 @@ class Bounding(threading.Thread):
             self.errors.append(error)
         finally:
             self.first.set()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Forget the programs, gigabytes of them, which know this thread and would outlive it."""
+        self._growing.clear()
 
     def left(self) -> int:
         """How many programs were not tried yet."""

@@ -129,13 +129,16 @@ class Loop:
         except Stopped:
             stopped = self.hand.searching.status
         finally:
-            if self.bounding is not None:
-                self.bounding.clock.interrupt()
+            bounding, self.bounding = self.bounding, None  # which knows the loop
+            if bounding is not None:
+                bounding.clock.interrupt()
                 if self.hand.timed:
-                    self.bounding.join(LEFT_BEHIND)
+                    bounding.join(LEFT_BEHIND)
                     self.over = True
-        if self.bounding is not None and self.bounding.errors:
-            raise self.bounding.errors[0]
+                else:
+                    bounding.let_go()
+        if bounding is not None and bounding.errors:
+            raise bounding.errors[0]
         return self.hand.plan(stopped)
 
     def _steps(self) -> Iterator[None]:
