@@ -141,13 +141,18 @@ class EnumeratedLearner(CountingLearner):
 
 
 class Optimism(TypedDict, total=False):
-    """Options that all learners have that enumerate and are optimistic."""
+    """Options by name that all learners have that enumerate and are optimistic."""
 
-    delta: float
-    seed: int
     scale: float
     known_rewards: Sequence[Reward] | None
     limit: int
+
+
+class AllOptimism(Optimism, total=False):
+    """All of them."""
+
+    delta: float
+    seed: int
 
 
 class OptimisticLearner(EnumeratedLearner):

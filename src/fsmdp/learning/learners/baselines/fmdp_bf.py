@@ -12,7 +12,7 @@ from fsmdp.compiled import compiled
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.source_sets import total_variations
 from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import Optimism
+from fsmdp.learning.learners.baselines.enumerated import AllOptimism
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.product import ProductLearner
 from fsmdp.learning.learners.baselines.states import state_strides
@@ -51,7 +51,7 @@ class FMDPBF(ProductLearner):
     name = "FMDPBF"
 
     def __init__(
-        self, structure: Structure, bonus: str = BERNSTEIN, **options: Unpack[Optimism]
+        self, structure: Structure, bonus: str = BERNSTEIN, **options: Unpack[AllOptimism]
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", BONUSES)
         super().__init__(structure, **options)

@@ -48,9 +48,14 @@ class LSVIUCB(OptimisticLearner):
     heuristic = True
 
     def __init__(
-        self, structure: Structure, features: Features, **options: Unpack[Optimism]
+        self,
+        structure: Structure,
+        features: Features,
+        delta: float = 0.05,
+        seed: int = 0,
+        **options: Unpack[Optimism],
     ) -> None:
-        super().__init__(structure, **options)
+        super().__init__(structure, delta, seed, **options)
         self.features = self._resolve(features)  # (n_actions * n_states, d)
 
     def given(self) -> list[np.ndarray]:

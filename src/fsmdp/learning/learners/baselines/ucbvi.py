@@ -50,6 +50,8 @@ class UCBVI(OptimisticLearner):
         self,
         structure: Structure,
         bonus: str = BERNSTEIN,
+        delta: float = 0.05,
+        seed: int = 0,
         *,
         episodes: int | None = None,
         **options: Unpack[Optimism],
@@ -58,7 +60,7 @@ class UCBVI(OptimisticLearner):
         self.episodes = (
             None if episodes is None else as_whole(episodes, "episodes", 1, MOST_EPISODES)
         )
-        super().__init__(structure, **options)
+        super().__init__(structure, delta, seed, **options)
         self._last_q: Floats = np.full((self.horizon, self.n_actions, self.n_states), np.inf)
 
     def log_term(self) -> float:
