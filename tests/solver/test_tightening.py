@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.domains import random_model, sysadmin
+from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.blocks import Blocks
 from fsmdp.planning.certificate import certify
@@ -99,3 +100,31 @@ def test_mini_buckets_widen_where_they_lose_until_nothing_is_lost():
     assert certified(found) > fsmdp.solve_exactly(model).start_value
     assert found.grow(NO_LIMIT)  # in the room that was given
     assert found.found.value <= values[-1] + 1e-9
+
+
+def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
+    model = random_model(
+        0, variables=6, actions=3, horizon=3, largest_size=2, largest_parents=3, rewards=4
+    )
+    widened, widen = [], Tightening.widen
+
+    def noted(self, clock):
+        widened.append(widen(self, clock))
+        return widened[-1]
+
+    monkeypatch.setattr(Tightening, "widen", noted)
+    fsmdp.plan(model, exact=False, rounds=0, mini_bucket=4)
+    assert widened == []
+
+
+def test_a_room_that_nothing_fits_in_is_not_given(monkeypatch):
+    model = random_model(
+        0, variables=6, actions=3, horizon=3, largest_size=2, largest_parents=3, rewards=4
+    )
+    found = tightening(model, mini_bucket=4)
+
+    def refuse(*_, **__):
+        raise WidthError("too wide")
+
+    monkeypatch.setattr("fsmdp.elimination.mini_buckets.build", refuse)
+    assert found.widen(NO_LIMIT) is False

@@ -63,10 +63,13 @@ def widened(elimination: Elimination, slack: Floats, budget: int) -> Elimination
     wanted = [int(v) for v in np.argsort(-slack, kind="stable") if slack[v] > NOTHING * slack.max()]
     while wanted:
         more = {**room.more, **{v: min(LARGEST, STEP * room.of(v)) for v in wanted}}
-        found = with_room(elimination, Room(room.most, more))
-        if found.n_rows <= budget and found.schedule.n_rows != elimination.n_rows:
-            return found
         wanted = wanted[: len(wanted) // 2]
+        try:
+            found = with_room(elimination, Room(room.most, more))
+        except WidthError:  # more messages than there is room for
+            continue
+        if found.n_rows <= budget and found.n_rows != elimination.n_rows:
+            return found
     return None
 
 

@@ -137,7 +137,12 @@ class Bounding(threading.Thread):
 
             below = self._terms.below
             tightening = Tightening(
-                program.view.model, basis, problem_of, below, grows=program.grows
+                program.view.model,
+                basis,
+                problem_of,
+                below,
+                grows=program.grows,
+                widens=self._terms.options["mini_bucket"] is None,
             )
             tightening.begin(clock)
             self._hand_out(program, tightening)

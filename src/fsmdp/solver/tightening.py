@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.elimination import Room, widened, with_room
+from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
@@ -68,6 +69,7 @@ class Tightening:
         blocks: Blocks | None = None,
         share: float = SHARE,
         grows: bool = True,
+        widens: bool = True,
     ) -> None:
         self.model, self._below, self._share = model, below, share
         self._problem_of = problem_of
@@ -78,7 +80,8 @@ class Tightening:
         self._most_variables = MOST_VARIABLES
         self._idle = 0  # times in a row that growth has not made the bound fall
         # How fast the bound fell at the last try, by work and not by time: a seed decides all.
-        self._rates = dict.fromkeys(["refine", "widen", *(["grow"] if grows else [])], np.inf)
+        tries = {"refine": True, "widen": widens, "grow": grows}
+        self._rates = {name: np.inf for name, allowed in tries.items() if allowed}
         self._room: Room | None = None  # that mini-buckets have been given
 
     @property
@@ -179,7 +182,10 @@ class Tightening:
         elimination = problem.network.elimination
         if self._room is None or elimination.is_exact:
             return problem
-        wider = with_room(elimination, self._room)
+        try:
+            wider = with_room(elimination, self._room)
+        except WidthError:
+            return problem
         if wider.n_rows > MOST_ENTRIES:
             return problem
         return replace(problem, network=replace(problem.network, elimination=wider))

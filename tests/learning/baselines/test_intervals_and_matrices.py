@@ -11,7 +11,7 @@ from tests.learning.baselines.baseline_models import (
     structure_of,
     switch,
 )
-from tests.learning.baselines.test_ucrl import extreme_mean
+from tests.learning.baselines.test_ucrl import best_values_in_balls
 from tests.learning.learning_models import coins, record_plans
 
 import fsmdp
@@ -29,18 +29,8 @@ def test_mbie_plans_as_linear_programs_over_its_intervals_do():
         delta_n = 6 * 0.05 / (2 * 2 * 2 * math.pi**2 * n**2)
         expected = math.sqrt(0.05 * 2 * (math.log(2**2 - 2) - math.log(delta_n)) / n)
         assert radii[a, s] == pytest.approx(min(2.0, expected))
-    rows, following, values = learner.outcomes / learner.visits[:, :, None], np.zeros(2), []
-    for _ in range(model.horizon):
-        q = [
-            [
-                flat.rewards[a, s] + extreme_mean(rows[a, s], following, radii[a, s], 1)
-                for s in range(2)
-            ]
-            for a in range(2)
-        ]
-        following = np.max(q, axis=0)
-        values.append(following)
-    np.testing.assert_allclose(planned_values(learner, learner.replan()), values[::-1], atol=1e-7)
+    values = best_values_in_balls(learner, flat.rewards, radii)
+    np.testing.assert_allclose(planned_values(learner, learner.replan()), values, atol=1e-7)
 
 
 def test_mbie_is_optimistic_and_closes_in_on_the_optimum():

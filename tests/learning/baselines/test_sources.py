@@ -10,7 +10,7 @@ from tests.learning.baselines.baseline_models import (
     structure_of,
     switch,
 )
-from tests.learning.baselines.test_ucrl import extreme_mean
+from tests.learning.baselines.test_ucrl import best_values_in_balls
 from tests.learning.learning_models import coins, record_plans
 
 import fsmdp
@@ -87,19 +87,8 @@ def test_ucrl2_plans_as_linear_programs_over_its_balls_do():
     fsmdp.learn(model, learner, episodes=60, seed=2)
     flat, radii = fsmdp.solve_exactly(model).flat, learner.radii()
     assert 0 < radii.min() < radii.max() < 2, "balls that are everything or nothing prove nothing"
-    following, rows = np.zeros(2), learner.outcomes / learner.visits[:, :, None]
-    values = []
-    for _ in range(model.horizon):
-        q = [
-            [
-                flat.rewards[a, s] + extreme_mean(rows[a, s], following, radii[a, s], 1)
-                for s in range(2)
-            ]
-            for a in range(2)
-        ]
-        following = np.max(q, axis=0)
-        values.append(following)
-    np.testing.assert_allclose(planned_values(learner, learner.replan()), values[::-1], atol=1e-7)
+    values = best_values_in_balls(learner, flat.rewards, radii)
+    np.testing.assert_allclose(planned_values(learner, learner.replan()), values, atol=1e-7)
 
 
 def test_ucrl2_s_balls_hold_the_truth_far_more_often_than_delta():

@@ -33,6 +33,24 @@ def extreme_mean(row, values, radius, sign):
     return row @ values - sign * found.fun
 
 
+def best_values_in_balls(learner, rewards, radii):
+    """Values by step and state: a linear program over the ball of every (action, state)."""
+    rows = learner.outcomes / learner.visits[:, :, None]
+    n_actions, n_states = learner.visits.shape
+    following, values = np.zeros(n_states), []
+    for _ in range(learner.horizon):
+        q = [
+            [
+                rewards[a, s] + extreme_mean(rows[a, s], following, radii[a, s], 1)
+                for s in range(n_states)
+            ]
+            for a in range(n_actions)
+        ]
+        following = np.max(q, axis=0)
+        values.append(following)
+    return values[::-1]
+
+
 def test_the_inner_maximisation_is_that_of_the_linear_program():
     rng = np.random.default_rng(0)
     outcomes = rng.integers(0, 6, size=(2, 5, 5))

@@ -113,6 +113,14 @@ def count_episode(
     return grown
 
 
+@compiled(inline="always")
+def episode_of(record: Record, at: int) -> Record:
+    """One of the episodes that were written down; a view."""
+    return Record(
+        record.states[at : at + 1], record.actions[at : at + 1], record.rewards[at : at + 1]
+    )
+
+
 @compiled()
 def count_episodes(
     layout: CellLayout,
@@ -133,8 +141,7 @@ def count_episodes(
     logs = Logs(nothing, nothing, nothing, nothing)
     tables = layout.lookup.defaults.copy()
     for episode in range(len(lengths)):
-        at = slice(episode, episode + 1)
-        one = Record(record.states[at], record.actions[at], record.rewards[at])
+        one = episode_of(record, episode)
         count_episode(layout, said, counts, term_known, tables, one, lengths[episode], logs, 0)
 
 

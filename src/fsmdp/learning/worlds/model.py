@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.digests import digest_of
-from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, counts_of
+from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, counts_of, episode_of
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
@@ -79,14 +79,6 @@ class ModelWorld:
     def set_random_state(self, state: dict[str, Any]) -> None:
         """Go on from a random state."""
         self._rng.bit_generator.state = state
-
-
-@compiled(inline="always")
-def episode_of(record: Record, at: int) -> Record:
-    """One of the episodes that were written down; a view."""
-    return Record(
-        record.states[at : at + 1], record.actions[at : at + 1], record.rewards[at : at + 1]
-    )
 
 
 @compiled()
