@@ -106,15 +106,20 @@ def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
     model = random_model(
         0, variables=6, actions=3, horizon=3, largest_size=2, largest_parents=3, rewards=4
     )
-    widened, widen = [], Tightening.widen
+    tried, widen = [], Tightening.widen
 
     def noted(self, clock):
-        widened.append(widen(self, clock))
-        return widened[-1]
+        tried.append(widen(self, clock))
+        return tried[-1]
 
     monkeypatch.setattr(Tightening, "widen", noted)
-    fsmdp.plan(model, exact=False, rounds=0, mini_bucket=4)
-    assert widened == []
+    monkeypatch.setattr("fsmdp.solver.loop.UNTIMED_GROWTH", 6)
+    monkeypatch.setattr("fsmdp.solver.bounding.BUDGET", 64)
+    basis = Basis.singles(model)
+    fsmdp.plan(model, basis, rounds=0, mini_bucket=4)
+    assert tried == []
+    fsmdp.plan(model, basis, rounds=0)
+    assert any(tried)  # where the size is the solver's own choice
 
 
 def test_a_room_that_nothing_fits_in_is_not_given(monkeypatch):
