@@ -23,9 +23,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import caching, serialize
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+unsigned = np.uint64
+"""What compiled code indexes with in its innermost loops: of a position that may be negative it
+must find out first whether it counts from the end, which takes as long as the look-up."""
 
 untyped: Any = caching
 PACKAGE = Path(__file__).parent

@@ -219,6 +219,20 @@ def test_pieces_between_looks_at_the_clock_are_the_same_episodes(monkeypatch):
     assert len(looks) > 20
 
 
+def test_chunks_that_one_call_runs_are_the_same_episodes(monkeypatch):
+    model = domains.sysadmin(5, horizon=6)
+    ring, calls = arena.arena_of(model), []
+    policy = resolve(model, "random").arrays
+    one_by_one = np.concatenate(
+        [ring.returns(policy, 50, 3, first) for first in range(0, 2350, 50)]
+    )
+    several = arena.simulate_each
+    monkeypatch.setattr(arena, "cores", lambda: 2)
+    monkeypatch.setattr(arena, "simulate_each", lambda *given: calls.append(1) or several(*given))
+    assert np.array_equal(ring.returns(policy, 2350, 3), one_by_one)
+    assert len(calls) == 5
+
+
 @pytest.mark.parametrize("limits", [{"rounds": 0}, {"time_limit": 2.0}])
 def test_programs_are_let_go_when_a_plan_is_there(limits, monkeypatch):
     """They are gigabytes on large models, and must not wait for the garbage collector."""

@@ -95,12 +95,12 @@ def plural(count: int, noun: str) -> str:
 
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether something is an integer, numpy's included; truth values are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether something is a real number, numpy's included; truth values are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def as_whole(value: object, where: str, least: int, most: int | None = None) -> int:

@@ -22,8 +22,15 @@ def in_threads(run: Callable[[int], None], parts: int) -> None:
         for part in range(parts):
             run(part)
         return
+    waiting = iter(range(parts))
+
+    def work(_: int) -> None:
+        # Parts are taken, not handed out: they may be as short as what handing one out costs.
+        for part in waiting:
+            run(part)
+
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, range(parts)))
+        list(pool.map(work, range(workers)))
 
 
 def split(count: int, least: int) -> list[slice]:

@@ -221,6 +221,8 @@ def partition(
 def _with_largest_group_first(
     cases: Sequence[Case], group_of_action: Mapping[int, int], rest: int | None, missing: int
 ) -> Cases[Case]:
+    if len(cases) == 1:
+        return Cases(tuple(cases))
     members = [0] * len(cases)
     for group in group_of_action.values():
         members[group] += 1

@@ -236,15 +236,14 @@ def _resolve_kernel(
             f"{show(list(case.parents))}, drawn {show(list(case.drawn))}, then the children), "
             f"found {found}; reshape it."
         )
-    _check_rows(case, len(parents) + len(drawn), where)
-    return _with_sorted_axes(parents, drawn, normalised(case.table, len(children)))
+    return _with_sorted_axes(parents, drawn, _probabilities(case, len(children), where))
 
 
-def _check_rows(case: Case, row_axes: int, where: str) -> None:
-    rows = case.table.reshape(*case.table.shape[:row_axes], -1)
+def _probabilities(case: Case, n_axes: int, where: str) -> Floats:
+    rows = _rows(case.table, n_axes)
     names = [*case.parents, *case.drawn]
-    low = rows.min(axis=-1)
-    if low.min() < 0:
+    if rows.min() < 0:
+        low = rows.min(axis=-1)
         row = np.unravel_index(int(low.argmin()), low.shape) if low.shape else ()
         raise ModelError(
             f"{where}, {_row_text(names, row)}: a probability is {low.min():.6g}, expected at "
@@ -253,12 +252,18 @@ def _check_rows(case: Case, row_axes: int, where: str) -> None:
     with np.errstate(over="ignore"):  # an endless sum is refused below like any other
         sums = rows.sum(axis=-1)
     error = np.abs(sums - 1)
-    if error.max() > ROW_TOLERANCE:
+    worst = float(error.max())
+    if worst > ROW_TOLERANCE:
         row = np.unravel_index(int(error.argmax()), error.shape) if error.shape else ()
         raise ModelError(
             f"{where}, {_row_text(names, row)}: probabilities sum to {float(sums[row]):.10g}, "
-            f"expected 1; normalise the row{float32_hint(case.table, float(error.max()))}."
+            f"expected 1; normalise the row{float32_hint(case.table, worst)}."
         )
+    return normalised(case.table, n_axes) if worst else case.table
+
+
+def _rows(table: Floats, n_axes: int) -> Floats:
+    return table.reshape(*table.shape[: table.ndim - n_axes], -1)
 
 
 def normalised(table: Floats, n_axes: int = 1) -> Floats:
@@ -267,7 +272,7 @@ def normalised(table: Floats, n_axes: int = 1) -> Floats:
     A row of probabilities means its entries divided by their sum, exactly; rows that sum to 1 up
     to rounding are kept bit by bit, so that a model that is saved and loaded stays the same.
     """
-    rows = table.reshape(*table.shape[: table.ndim - n_axes], -1)
+    rows = _rows(table, n_axes)
     sums = rows.sum(axis=-1, keepdims=True)
     off = np.abs(sums - 1) > ROW_ROUNDING * rows.shape[-1]
     if not off.any():

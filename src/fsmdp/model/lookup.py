@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.compiled import compiled
+from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.cases import Cases
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope
@@ -145,9 +145,11 @@ def check_vectors(lookup: Lookup) -> None:
 @compiled(inline="always")
 def locate(lookup: Lookup, table: int, values: Integers) -> int:
     """Where a table's row for these slot values begins."""
-    at = lookup.offset[table]
-    for i in range(lookup.input_start[table], lookup.input_start[table + 1]):
-        at += values[lookup.input_slot[i]] * lookup.input_stride[i]
+    at = lookup.offset[unsigned(table)]
+    first, end = lookup.input_start[unsigned(table)], lookup.input_start[unsigned(table + 1)]
+    for i in range(first, end):
+        slot = lookup.input_slot[unsigned(i)]
+        at += values[unsigned(slot)] * lookup.input_stride[unsigned(i)]
     return at  # type: ignore[no-any-return]
 
 
@@ -155,12 +157,12 @@ def locate(lookup: Lookup, table: int, values: Integers) -> int:
 def select(lookup: Lookup, action: int, tables: Integers) -> None:
     """Write the action's exceptions over `tables`, which held the defaults."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
-        tables[lookup.exception_item[e]] = lookup.exception_table[e]
+        tables[unsigned(lookup.exception_item[e])] = lookup.exception_table[e]
 
 
 @compiled(inline="always")
 def deselect(lookup: Lookup, action: int, tables: Integers) -> None:
     """Put the defaults back."""
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
-        item = lookup.exception_item[e]
+        item = unsigned(lookup.exception_item[e])
         tables[item] = lookup.defaults[item]

@@ -151,7 +151,7 @@ def _as_scope_entry(entry: object, where: str) -> str | int:
 
 def sorted_table(scope: Sequence[int], values: Floats) -> Table:
     """A bound table whose axes are put into the order of positions."""
-    axes = tuple(int(axis) for axis in np.argsort(scope, kind="stable"))
+    axes = sorted(range(len(scope)), key=scope.__getitem__)
     return bound_table(tuple(scope[axis] for axis in axes), np.transpose(values, axes))
 
 

@@ -55,6 +55,8 @@ def as_names(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, str | Variable):
         value = (value,)
     names = as_items(value, where, "a list of names", "give them in a fixed order, as a list")
+    if all(type(name) is str and name.isascii() and name for name in names):
+        return names  # as in nearly all of the many lists of a model
     return tuple(_as_variable_name(name, where) for name in names)
 
 
@@ -88,7 +90,8 @@ def find_positions(
     """Positions of the variables named, in the order given; a position stands for itself."""
     found: dict[int, None] = {}
     for name in names:
-        position = _find_position(name, positions, where)
+        known = positions.get(name) if type(name) is str else None
+        position = _find_position(name, positions, where) if known is None else known
         if position in found:
             raise ModelError(f"{where}: {_text(name)} is listed twice; list each variable once.")
         found[position] = None

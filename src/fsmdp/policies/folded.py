@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsmdp.compiled import compiled
+from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 
@@ -84,9 +84,11 @@ def fill_totals(folded: Folded, tables: Floats, values: Integers, totals: Floats
     for table in range(len(folded.offset) - 1):
         at = folded.offset[table]
         for i in range(folded.input_start[table], folded.input_start[table + 1]):
-            at += values[folded.input_slot[i]] * folded.input_stride[i]
+            slot = folded.input_slot[unsigned(i)]
+            at += values[unsigned(slot)] * folded.input_stride[unsigned(i)]
         for member in range(folded.member_start[table], folded.member_start[table + 1]):
-            totals[folded.member_action[member]] += tables[at + folded.member_column[member]]
+            chosen = unsigned(folded.member_action[unsigned(member)])
+            totals[chosen] += tables[unsigned(at + folded.member_column[unsigned(member)])]
 
 
 @compiled(inline="always")

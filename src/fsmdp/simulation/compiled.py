@@ -32,6 +32,7 @@ class CompiledModel(NamedTuple):
     child_slot: Integers
     child_size: Integers
     outcomes: Integers  # (n_mechanisms,)
+    coin: Integers  # (n_mechanisms,) slot of the only child if it has two values, or -1
     rewards: Lookup
     reward_means: Floats
     reward_sigmas: Floats  # (n_terms,)
@@ -60,6 +61,11 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
         cumulative += [
             np.cumsum(kernel.table.reshape(-1, width), axis=1).ravel() for kernel in mechanism.cases
         ]
+
+    def coin_slot(children: tuple[int, ...]) -> int:
+        alone = len(children) == 1 and dynamics.drawn_sizes[children[0]] == 2
+        return n_inputs + children[0] if alone else -1
+
     children = [child for mechanism in dynamics.mechanisms for child in mechanism.children]
     child_counts = [len(mechanism.children) for mechanism in dynamics.mechanisms]
     child_sizes = [dynamics.drawn_sizes[child] for child in children]
@@ -75,6 +81,7 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
                 for mechanism in dynamics.mechanisms
             ]
         ),
+        coin=np.array([coin_slot(mechanism.children) for mechanism in dynamics.mechanisms]),
         rewards=scope_lookup(scopes_of(model.reward_means), model.input_sizes, n_actions),
         reward_means=flatten_cases(model.reward_means),
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.compiled import compiled
+from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.policies.arrays import (
     BY_CHANCE,
@@ -45,11 +45,10 @@ def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
 
 
 @compiled(inline="always")
-def draw(cumulative: Floats, at: int, outcomes: int, rng: np.random.Generator) -> int:
-    """One of `outcomes` values by inversion; rounding in the last sum cannot overrun."""
-    u = rng.random()
+def outcome_at(cumulative: Floats, at: int, outcomes: int, u: float) -> int:
+    """One of `outcomes` values by inversion of u; rounding in the last sum cannot overrun."""
     outcome = 0
-    while outcome < outcomes - 1 and u >= cumulative[at + outcome]:
+    while outcome < outcomes - 1 and u >= cumulative[unsigned(at + outcome)]:
         outcome += 1
     return outcome
 
@@ -60,18 +59,18 @@ def draw_start(model: CompiledModel, values: Integers, rng: np.random.Generator)
     for variable in range(model.n_variables):
         at = model.initial_start[variable]
         size = model.initial_start[variable + 1] - at
-        values[variable] = draw(model.initial_cumulative, at, size, rng)
+        values[variable] = outcome_at(model.initial_cumulative, at, size, rng.random())
 
 
 @compiled(inline="always")
 def set_children(model: CompiledModel, mechanism: int, outcome: int, values: Integers) -> None:
     """The value of each child of a mechanism, from the number of what was drawn for all of them."""
-    first = model.child_start[mechanism]
-    for child in range(model.child_start[mechanism + 1] - 1, first, -1):
-        size = model.child_size[child]
-        values[model.child_slot[child]] = outcome % size
+    first = model.child_start[unsigned(mechanism)]
+    for child in range(model.child_start[unsigned(mechanism + 1)] - 1, first, -1):
+        size = model.child_size[unsigned(child)]
+        values[unsigned(model.child_slot[unsigned(child)])] = outcome % size
         outcome //= size
-    values[model.child_slot[first]] = outcome
+    values[unsigned(model.child_slot[unsigned(first)])] = outcome
 
 
 # The step stands inside the loop on purpose: handing a tuple of two dozen arrays to a function
@@ -101,7 +100,7 @@ def simulate(
     # The usual kinds stand here by themselves: to hand over the whole policy costs as much again.
     kind = policy.kind if is_plain(policy) else OTHERWISE
     folded, entries, strides, table = policy.folded, policy.entries, policy.strides, policy.table
-    recording = len(record.actions) > 0
+    recording, noisy = len(record.actions) > 0, model.reward_sigmas.any()
     for episode in range(len(returns)):
         if restart:
             draw_start(model, values, rng)
@@ -124,8 +123,8 @@ def simulate(
             select(model.rewards, action, reward_tables)
             for term in range(len(reward_tables)):
                 at = locate(model.rewards, reward_tables[term], values)
-                reward = model.reward_means[at]
-                if model.reward_sigmas[term] > 0.0:
+                reward = model.reward_means[unsigned(at)]
+                if noisy and model.reward_sigmas[term] > 0.0:
                     reward += model.reward_sigmas[term] * rng.standard_normal()
                 total += weight * reward
                 if recording:
@@ -134,17 +133,40 @@ def simulate(
             select(model.kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
                 at = locate(model.kernels, kernel_tables[mechanism], values)
-                outcome = draw(model.cumulative, at, model.outcomes[mechanism], rng)
-                set_children(model, mechanism, outcome, values)
+                u = rng.random()
+                coin = model.coin[unsigned(mechanism)]
+                if coin >= 0:  # the usual case: no loops, and no jump that must be guessed
+                    values[unsigned(coin)] = u >= model.cumulative[unsigned(at)]
+                else:
+                    outcome = outcome_at(model.cumulative, at, model.outcomes[mechanism], u)
+                    set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)
             if recording:
                 record.actions[episode, step] = action
                 for variable in range(n_variables, n_inputs):
                     record.states[episode, step, variable] = values[variable]
             for variable in range(n_variables):
-                values[variable] = values[n_inputs + variable]
+                values[variable] = values[unsigned(n_inputs + variable)]
             if recording:
                 for variable in range(n_variables):
                     record.states[episode, step + 1, variable] = values[variable]
             weight *= discount
         returns[episode] = total
+
+
+@compiled()
+def simulate_each(
+    model: CompiledModel,
+    policy: CompiledPolicy,
+    rngs: tuple[np.random.Generator, ...],
+    discount: float,
+    steps: int,
+    values: Integers,
+    returns: Floats,
+    record: Record,
+) -> None:
+    """As many new episodes of each generator: one call where calling takes as long as a few."""
+    count = len(returns) // len(rngs)
+    for i in range(len(rngs)):
+        part = returns[i * count : (i + 1) * count]
+        simulate(model, policy, rngs[i], discount, True, 0, steps, values, part, record)

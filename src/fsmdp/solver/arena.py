@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsmdp.foundation.threads import in_threads
+from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.compiled import CompiledModel, compile_model
 from fsmdp.simulation.rollout import episode_steps
-from fsmdp.simulation.simulate import Record, new_record, simulate
+from fsmdp.simulation.simulate import Record, new_record, simulate, simulate_each
 
 CHUNK = 50
 """Episodes that share a generator: small enough that time limits are noticed between them."""
+
+TOGETHER = 8
+"""Chunks of short episodes that one call of compiled code runs, if there are many."""
 
 LOOK_AFTER = 5_000_000
 """Variables drawn between looks at the clock, roughly."""
@@ -44,13 +47,22 @@ class Arena:
         `first` and `episodes` are multiples of 50. Policies that are tried with one seed meet the
         same random numbers as long as they do the same. `check` may raise to end it.
         """
-        found = np.zeros(episodes)
+        found, begin = np.zeros(episodes), first // CHUNK
+        chunks = -(-episodes // CHUNK)
+        drawn = TOGETHER * CHUNK * self.steps * self.compiled.n_slots
+        groups = episodes // (TOGETHER * CHUNK) if drawn <= LOOK_AFTER else 0
+        if groups < cores() + 1:
+            groups = 0  # the last would keep one core busy alone
 
         def run(part: int) -> None:
-            returns = found[part * CHUNK :][:CHUNK]
-            self._run(policy, seed, first // CHUNK + part, returns, 0, check)
+            if part < groups:
+                returns = found[part * TOGETHER * CHUNK :][: TOGETHER * CHUNK]
+                self._run_together(policy, seed, begin + part * TOGETHER, returns, check)
+            else:
+                chunk = part + groups * (TOGETHER - 1)
+                self._run(policy, seed, begin + chunk, found[chunk * CHUNK :][:CHUNK], 0, check)
 
-        in_threads(run, -(-episodes // CHUNK))
+        in_threads(run, chunks - groups * (TOGETHER - 1))
         return found
 
     def states(self, policy: CompiledPolicy, episodes: int, seed: int) -> Integers:
@@ -64,6 +76,21 @@ class Arena:
         in_threads(run, len(records))
         n = self.compiled.n_variables
         return np.concatenate([one.states[:, :-1, :n] for one in records if one is not None])
+
+    def _run_together(
+        self,
+        policy: CompiledPolicy,
+        seed: int,
+        chunk: int,
+        returns: Floats,
+        check: Callable[[], None] | None,
+    ) -> None:
+        if check is not None:
+            check()
+        rngs = tuple(np.random.default_rng((seed, chunk + i)) for i in range(TOGETHER))
+        values = np.zeros(self.compiled.n_slots, dtype=np.int64)
+        record, discount = new_record(self.compiled, 0, 0), self.model.discount
+        simulate_each(self.compiled, policy, rngs, discount, self.steps, values, returns, record)
 
     def _run(
         self,

@@ -11,7 +11,7 @@ from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.simulate import set_children
+from fsmdp.simulation.simulate import outcome_at, set_children
 from fsmdp.solver.luck import Luck, luck_of
 from fsmdp.solver.places import Keys, Places, find_place, hashed, learn, promising
 
@@ -206,9 +206,7 @@ def _follow(
             at = locate(model.kernels, kernel_tables[mechanism], values)
             width = model.outcomes[mechanism]
             u = scenario.uniforms[step, mechanism]
-            outcome = 0
-            while outcome < width - 1 and u >= model.cumulative[at + outcome]:
-                outcome += 1
+            outcome = outcome_at(model.cumulative, at, width, u)
             if lucky:
                 now = first_step + step
                 total -= weight * luck_of(

@@ -18,7 +18,7 @@ from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.simulate import draw, draw_start, set_children
+from fsmdp.simulation.simulate import draw_start, outcome_at, set_children
 
 EPISODES = 1500
 """Episodes of the policy: two thirds are fitted, a third says whether it was worth it."""
@@ -181,7 +181,7 @@ def record_draws(
             select(model.kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
                 at = locate(model.kernels, kernel_tables[mechanism], values)
-                outcome = draw(model.cumulative, at, model.outcomes[mechanism], rng)
+                outcome = outcome_at(model.cumulative, at, model.outcomes[mechanism], rng.random())
                 drawn[episode, step, mechanism] = at + outcome
                 set_children(model, mechanism, outcome, values)
             deselect(model.kernels, action, kernel_tables)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -129,7 +130,7 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
     def cases(listed: Sequence[Any]) -> list[Case]:
         found = []
         for actions, parents, drawn, shape, start in listed:
-            table = numbers[start : start + int(np.prod(shape, dtype=int))].reshape(shape)
+            table = numbers[start : start + math.prod(shape)].reshape(shape)
             found.append(Case(ANY if actions is None else actions, parents, table, drawn))
         return found
 
