@@ -1,7 +1,7 @@
 """How bounds tighten: fixed bases against a basis that grows by duals, in the same time.
 
-Prints the gap to the best known value after some seconds, and how long a ring of 1,000 machines
-takes to grow. Run: python benchmarks/bounds.py [SECONDS]
+Prints bounds over time with their gap to the best policy's value, and how long a ring of 1,000
+machines takes to grow. Run: python benchmarks/bounds.py [SECONDS]
 With --figure FILE: draws bound and incumbent over time on three problems instead.
 """
 
@@ -65,29 +65,50 @@ def tightened(model, basis, seconds, grows):
     return curve
 
 
+def bound_after(curve, seconds):
+    """The last bound found by then, or None."""
+    found = [bound for when, bound, _ in curve if when <= seconds]
+    return min(found, default=None)
+
+
 def compare(seconds):
-    """The gap of each basis after the same time."""
-    table = Table(title=f"bounds after {seconds:g} s, and functions; V* where it is known")
-    for column in ("problem", "V*", "singles", "pairs", "objects", "growth", "growth / best fixed"):
-        table.add_column(column, justify="left" if column == "problem" else "right")
+    """The bound of each basis over time, and its gap to the best policy's value."""
+    times = [seconds * share for share in (0.05, 0.1, 0.25, 0.5, 1.0)]
+    table = Table(title="bounds over time: fixed bases, and one that grows by duals")
+    table.add_column("problem (V*)")
+    for column in ("basis", "functions", *(f"{when:g} s" for when in times), "gap", "/ best fixed"):
+        table.add_column(column, justify="right")
     for name, model, best in problems():
-        singles = fsmdp.Basis.singles(model)
-        fixed = [singles, fsmdp.Basis.pairs(model), object_basis(model)]
-        cells, bounds = [], []
-        for basis in fixed:
-            curve = tightened(model, basis, seconds, grows=False)
-            bounds.append(curve[-1][1] if curve else None)
-            cells.append(f"{curve[-1][1]:.4f} ({curve[-1][2]})" if curve else "none in time")
-        curve = tightened(model, singles, seconds, grows=True)
-        cells.append(f"{curve[-1][1]:.4f} ({curve[-1][2]})" if curve else "none in time")
         if best is None and model.n_states <= 2**12:
             best = fsmdp.solve_exactly(model).start_value
-        ratio = ""
-        known = [bound for bound in bounds if bound is not None]
-        if best is not None and curve and known:
-            ratio = f"{(curve[-1][1] - best) / max(1e-9, min(known) - best):.2f}"
-        table.add_row(name, "" if best is None else f"{best:.4f}", *cells, ratio)
-    Console().print(table)
+        singles = fsmdp.Basis.singles(model)
+        bases = {
+            "singles": (singles, False),
+            "pairs": (fsmdp.Basis.pairs(model), False),
+            "objects": (object_basis(model), False),
+            "growth": (singles, True),
+        }
+        fixed = []
+        for label, (basis, grows) in bases.items():
+            curve = tightened(model, basis, seconds, grows=grows)
+            bounds = [bound_after(curve, when) for when in times]
+            gap = share = ""
+            if best is not None and bounds[-1] is not None:
+                gap = f"{bounds[-1] - best:.3f}"
+                if grows and fixed:
+                    share = f"{(bounds[-1] - best) / max(1e-9, min(fixed) - best):.2f}"
+            if not grows and bounds[-1] is not None:
+                fixed.append(bounds[-1])
+            table.add_row(
+                ("" if label != "singles" else name if best is None else f"{name} ({best:.3f})"),
+                label,
+                str(curve[-1][2] if curve else len(basis)),
+                *("" if bound is None else f"{bound:.3f}" for bound in bounds),
+                gap,
+                share,
+            )
+        table.add_section()
+    Console(width=120).print(table)
 
 
 def large_ring():

@@ -10,19 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, flatten
+from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.tables import Floats
 
 
 def sample(
-    schedule: Schedule, duals: Floats, count: int, rng: np.random.Generator
+    schedule: Schedule,
+    flat: FlatSchedule,
+    duals: Floats,
+    count: int,
+    rng: np.random.Generator,
 ) -> tuple[Integers, Integers]:
     """States (count, n_variables) and actions (count,), in proportion to the duals of the rows.
 
     Cost: for each sample a pass over the steps that its action is made of.
     """
-    flat = flatten(schedule)
     starts = np.concatenate([[0], np.cumsum([step.n_entries for step in schedule.steps])])
     finals = np.array(schedule.finals, dtype=np.int64)
     mass = np.array([duals[starts[step] : starts[step + 1]].sum() for step in finals])

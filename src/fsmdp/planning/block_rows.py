@@ -11,6 +11,7 @@ import time
 import numpy as np
 from scipy import sparse
 
+from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.sampling import sample
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -23,6 +24,9 @@ from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.oracle import excesses_of
 from fsmdp.planning.rows import LARGEST_PROGRAM, bellman_rows, reward_scale
+
+ENOUGH = 1e-6
+"""Of gap and rows, relative: elimination adds what is missing, and bases gain more by growing."""
 
 SAMPLES = 600
 """States and actions drawn from the duals of each link, to see which functions are missing."""
@@ -74,7 +78,7 @@ def minimise_by_rows(
     cost[:n] = means @ matrix
     n_columns = blocks.n_blocks * n
     cost[n_columns : n_columns + len(links)] = [link.weight for link in links]
-    program = InteriorProgram(cost, rows, np.tile(rewards, len(links)))
+    program = InteriorProgram(cost, rows, np.tile(rewards, len(links)), tolerance=ENOUGH)
     found = program.solve(clock)
     if not found.iterations or not np.isfinite(found.values).all():
         raise Stopped
@@ -103,11 +107,12 @@ def _sampled(
     assert duals is not None
     rng = np.random.default_rng(seed)
     parts, measure = [], []
+    schedule, rows = network.elimination.schedule, network.elimination.rows()
+    flat = flatten(schedule)
     for number, (link, of_link) in enumerate(
         zip(blocks.links, np.split(np.maximum(duals, 0.0), len(blocks.links)), strict=True)
     ):
-        by_entry = network.elimination.rows().spread(of_link)
-        states, actions = sample(network.elimination.schedule, by_entry, SAMPLES, rng)
+        states, actions = sample(schedule, flat, rows.spread(of_link), SAMPLES, rng)
         parts.append(Cuts(np.full(SAMPLES, number), states, actions))
         measure.append(np.full(SAMPLES, link.weight / SAMPLES))
     return joined(parts), np.concatenate(measure)

@@ -40,7 +40,8 @@ def slopes(
     """
     marginals = model.marginals(basis, check)
     held = measure > 1e-9 * measure.max(initial=0.0)
-    steps, states, actions = cuts.steps[held], cuts.states[held], cuts.actions[held]
+    steps, actions = cuts.steps[held], cuts.actions[held]
+    columns = np.ascontiguousarray(cuts.states[held].T)  # each is read many times
     weight = measure[held]
     links = blocks.links
     own = np.array([links[k].own for k in steps], dtype=np.int64)
@@ -49,23 +50,28 @@ def slopes(
     for j, (table, cases) in enumerate(
         zip(marginals.basis, marginals.backprojections(), strict=True)
     ):
-        np.add.at(found[:, j], own, -weight * _at(table, states))
-        means = _next_means(cases, states, actions)
+        np.add.at(found[:, j], own, -weight * _at(table, columns))
+        means = _next_means(cases, columns, actions, model.dynamics.n_actions)
         np.add.at(found[:, j], after, model.discount * weight * means)
     found = found[:-1]
     found[0] += state_means("initial", marginals.basis, model)
     return found
 
 
-def _at(table: Table, states: States) -> Floats:
-    return np.asarray(table.values[tuple(states[:, p] for p in table.scope)] * np.ones(len(states)))
+def _at(table: Table, columns: States) -> Floats:
+    found = table.values[tuple(columns[p] for p in table.scope)]
+    return np.broadcast_to(found, columns.shape[1:])
 
 
-def _next_means(cases: Cases[Table], states: States, actions: States) -> Floats:
+def _next_means(cases: Cases[Table], columns: States, actions: States, n_actions: int) -> Floats:
     """E[h(s') | s, a] of each pair."""
-    group = np.array([cases.group(int(action)) for action in actions], dtype=np.int64)
-    found = np.zeros(len(states))
+    found = np.array(_at(cases.groups[0], columns))
+    group_of = np.zeros(n_actions, dtype=np.int64)
+    group_of[[*cases.exceptions]] = [*cases.exceptions.values()]
+    group = group_of[actions]
     for number in np.unique(group):
-        rows = group == number
-        found[rows] = _at(cases.groups[number], states[rows])
+        if number > 0:
+            rows = np.flatnonzero(group == number)
+            table = cases.groups[number]
+            found[rows] = table.values[tuple(columns[p, rows] for p in table.scope)]
     return found

@@ -20,6 +20,8 @@ from fsmdp.planning.solution import Solution, Status, dual_bound, unsolved
 
 INTERIOR = "interior"
 
+TOLERANCE = 1e-8
+
 SECONDS_TO_SET_UP = 5e-6
 """For each non-zero, roughly: ordering and symbolic factorisation."""
 
@@ -39,7 +41,8 @@ _STATUS = {
 class InteriorProgram:
     """min cost @ x subject to matrix @ x >= lower, x free; new sides keep the symbolic work.
 
-    With `squares`, the sum of squares_j x_j^2 / 2 is added to the cost.
+    With `squares`, the sum of squares_j x_j^2 / 2 is added to the cost. `tolerance` is that of
+    gap and rows, relative, where less than usual is enough.
     """
 
     def __init__(
@@ -48,8 +51,10 @@ class InteriorProgram:
         matrix: sparse.csr_matrix,
         lower: Floats,
         squares: Floats | None = None,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self._cost, self._matrix, self._lower, self._squares = cost, matrix, lower, squares
+        self._tolerance = tolerance
 
     @cached_property
     def _settings(self) -> Any:
@@ -58,6 +63,7 @@ class InteriorProgram:
         settings.presolve_enable = False
         # The multi-threaded factorisation is several times slower on such sparse trees.
         settings.direct_solve_method = "qdldl"
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self._tolerance
         return settings
 
     @cached_property

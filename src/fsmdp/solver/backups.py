@@ -59,7 +59,5 @@ def backup_size(model: FactoredMDP, scope: Scope) -> int:
 
     To make them takes as many times more as the scope has assignments.
     """
-    ancestry = model.dynamics.ancestry(scope)
-    return sum(
-        table_size(model.input_sizes[parent] for parent in one.parent_scope) for one in ancestry
-    )
+    ancestry, sizes = model.dynamics.ancestry(scope), model.input_sizes
+    return sum(table_size(sizes[parent] for parent in one.parent_scope) for one in ancestry)
