@@ -136,6 +136,10 @@ def fill_bonus_means(
     """Means of upper and lower values under the empirical product, and the sum of bonuses."""
     n_actions, n_states, n_variables = cell_at.shape
     reach = upper.max() - lower.min()
+    values = np.zeros((n_states, n_variables), dtype=np.int64)  # dividing takes longest
+    for state in range(n_states):
+        for variable in range(n_variables):
+            values[state, variable] = state // strides[variable] % sizes[variable]
     laws = np.zeros((n_variables, sizes.max()))
     parts = np.zeros((n_variables, sizes.max()))
     for action in range(n_actions):
@@ -155,13 +159,12 @@ def fill_bonus_means(
             for following in range(n_states):
                 chance = 1.0
                 for variable in range(n_variables):
-                    chance *= laws[variable, following // strides[variable] % sizes[variable]]
+                    chance *= laws[variable, values[following, variable]]
                 mean += chance * upper[following]
                 low_mean += chance * lower[following]
                 squares += chance * (upper[following] - lower[following]) ** 2
                 for variable in range(n_variables):
-                    y = following // strides[variable] % sizes[variable]
-                    parts[variable, y] += chance * upper[following]
+                    parts[variable, values[following, variable]] += chance * upper[following]
             total, before = 0.0, 0.0
             for variable in range(n_variables):
                 cell = cells[variable]
