@@ -62,8 +62,8 @@ class Judgement:
 class Claim:
     """One claim: all texts are ours, all numbers come from the evidence.
 
-    `rule` says in words what `judge` computes; `tables` names tables of the evidence that the page
-    shows beside the chart, with their columns.
+    `rule` says in words what `judge` computes; `draw` makes one chart or several; `tables` names
+    tables of the evidence that the page shows beside them, with their columns.
     """
 
     name: str
@@ -73,5 +73,5 @@ class Claim:
     rule: str
     run: Callable[[Form, int, Tell], Evidence]
     judge: Callable[[Evidence], Judgement]
-    draw: Callable[[Evidence], Chart]
+    draw: Callable[[Evidence], Chart | tuple[Chart, ...]]
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

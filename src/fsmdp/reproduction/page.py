@@ -26,13 +26,21 @@ OPENING = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A chart as it is printed, and its file beside the page, without what kind it is of."""
+
+    chart: Chart
+    svg: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """A claim with its judgement, figure, and the command that makes both."""
+    """A claim with its judgement, figures, and the command that makes both."""
 
     claim: Claim
     judgement: Judgement
-    chart: Chart
-    figure: str  # SVG
+    figures: tuple[Figure, ...]
     command: str
     seconds: float
     tables: tuple[polars.DataFrame, ...] = ()
@@ -54,10 +62,7 @@ def markdown_page(findings: Sequence[Finding], form: Form) -> str:
             "",
             _plain(claim.statement),
             "",
-            f"![{one.chart.title}]({claim.name}/{claim.name}.svg)",
-            "",
-            f"*{_plain(one.chart.caption)}*",
-            "",
+            *(line for figure in one.figures for line in _markdown_figure(figure)),
             *(line for table in one.tables for line in (*_markdown_table(table), "")),
             f"**{MARKS[one.judgement.verdict]} {str(one.judgement.verdict).capitalize()}:** "
             f"{_plain(one.judgement.reason)}.",
@@ -99,7 +104,7 @@ def _section(one: Finding) -> str:
     return f"""<section id="{claim.name}">
 <h2>{escape(claim.title)}</h2>
 <p>{escape(claim.statement)}</p>
-<figure>{_inline(one.figure)}<figcaption>{escape(one.chart.caption)}</figcaption></figure>
+{"".join(map(_html_figure, one.figures))}
 {"".join(map(_html_table, one.tables))}
 <p>{_badge(one.judgement.verdict)} {escape(one.judgement.reason)}.</p>
 <dl>
@@ -113,6 +118,15 @@ def _section(one: Finding) -> str:
 def _plain(text: str) -> str:
     """Text whose V* and Q* stay what they are in Markdown."""
     return text.replace("*", "\\*")
+
+
+def _markdown_figure(one: Figure) -> list[str]:
+    return [f"![{one.chart.title}]({one.file}.svg)", "", f"*{_plain(one.chart.caption)}*", ""]
+
+
+def _html_figure(one: Figure) -> str:
+    caption = escape(one.chart.caption)
+    return f"<figure>{_inline(one.svg)}<figcaption>{caption}</figcaption></figure>"
 
 
 def _markdown_table(table: polars.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from fsmdp.foundation.disk import make_folder, write_file
 from fsmdp.reproduction.catalogue import find_claims
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement
 from fsmdp.reproduction.evidence import read_evidence, write_evidence
-from fsmdp.reproduction.page import Finding, html_page, markdown_page
+from fsmdp.reproduction.page import Figure, Finding, html_page, markdown_page
 
 PAGE, MARKDOWN = "index.html", "reproduction.md"
 
@@ -80,18 +80,20 @@ def _evidence(
 
 def _finding(claim: Claim, evidence: Evidence, seconds: float, form: Form, folder: Path) -> Finding:
     judgement: Judgement = claim.judge(evidence)
-    chart = claim.draw(evidence)
-    figures = _figures(chart)
-    for kind, content in figures.items():
-        write_file(folder / claim.name / f"{claim.name}.{kind}", content)
+    drawn = claim.draw(evidence)
+    charts = drawn if isinstance(drawn, tuple) else (drawn,)
+    figures = tuple(_figure(chart, claim, folder) for chart in charts)
     command = f"fsmdp reproduce --only {claim.name}" + (" --full" if form is Form.FULL else "")
     shown = tuple(evidence[name].select(columns) for name, columns in claim.tables.items())
-    return Finding(claim, judgement, chart, figures["svg"].decode(), command, seconds, shown)
+    return Finding(claim, judgement, figures, command, seconds, shown)
 
 
-def _figures(chart: Chart) -> dict[str, bytes]:
+def _figure(chart: Chart, claim: Claim, folder: Path) -> Figure:
     keys = list(dict.fromkeys(line.learner for line in chart.lines if line.learner is not None))
-    return printed(chart, learner_styles(keys))
+    figures, file = printed(chart, learner_styles(keys)), f"{claim.name}/{chart.name}"
+    for kind, content in figures.items():
+        write_file(folder / f"{file}.{kind}", content)
+    return Figure(chart, figures["svg"].decode(), file)
 
 
 def _write_pages(folder: Path, findings: tuple[Finding, ...], form: Form) -> None:

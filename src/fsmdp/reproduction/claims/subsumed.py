@@ -114,19 +114,9 @@ def judge(evidence: Evidence) -> Judgement:
     return Judgement(Verdict.HOLDS, reason)
 
 
-def draw(evidence: Evidence) -> Chart:
-    """A panel for each contrast, all against the number of variables."""
-    return Chart(
-        name="subsumed",
-        title="What other assumptions would make of these problems",
-        caption="From the top: the Eluder dimension of Proposition 1's Q-functions from below; the "
-        "rank of matrices of average Bellman errors; blocks that a Block MDP needs; actions of "
-        "rings and of two lower bounds; counts of operations and measured seconds, relative to "
-        "the smallest size.",
-        panels=tuple(one.panel(evidence[one.table]) for one in CONTRASTS),
-        x_label="state variables",
-        log=True,
-    )
+def draw(evidence: Evidence) -> tuple[Chart, ...]:
+    """A chart for each contrast."""
+    return tuple(one.chart(evidence[one.table]) for one in CONTRASTS)
 
 
 CLAIM = Claim(

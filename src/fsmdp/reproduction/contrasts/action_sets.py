@@ -98,4 +98,6 @@ CONTRAST = Contrast(
     TABLE,
     judge,
     panel,
+    "Actions of rings, beside those of two constructions in which problems with linear "
+    "Q-functions are hard.",
 )

@@ -139,4 +139,6 @@ CONTRAST = Contrast(
     TABLE,
     judge,
     panel,
+    "Rank of the matrix of average Bellman errors, by roll-in policies and value functions: "
+    "what methods of low Bellman rank pay for.",
 )

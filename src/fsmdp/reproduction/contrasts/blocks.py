@@ -76,4 +76,5 @@ CONTRAST = Contrast(
     TABLE,
     judge,
     panel,
+    "Fewest blocks by which a Block MDP describes each model without loss.",
 )

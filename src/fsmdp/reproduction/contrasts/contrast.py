@@ -1,4 +1,4 @@
-"""A contrast with another line of work: a table of numbers, the rule that judges it, a panel."""
+"""A contrast with another line of work: a table of numbers, the rule that judges it, a figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars
 
-from fsmdp.experiments.report.charts import Panel
+from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.reproduction.claim import Verdict
 
 GROWS = 1.4
@@ -31,6 +31,12 @@ class Contrast:
     table: str
     judge: Callable[[polars.DataFrame], Judged]
     panel: Callable[[polars.DataFrame], Panel]
+    caption: str
+
+    def chart(self, table: polars.DataFrame) -> Chart:
+        """Its numbers against the number of variables."""
+        panels = (self.panel(table),)
+        return Chart(self.table, self.name, self.caption, panels, "state variables", log=True)
 
 
 def growth(table: polars.DataFrame, column: str) -> float:

@@ -117,4 +117,6 @@ CONTRAST = Contrast(
     TABLE,
     judge,
     panel,
+    "Eluder dimension of Proposition 1's Q-functions, from below, by the number of bits, and the "
+    "number of reward cells of our own learner.",
 )

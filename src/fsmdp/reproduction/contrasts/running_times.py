@@ -107,4 +107,5 @@ CONTRAST = Contrast(
     TABLE,
     judge,
     panel,
+    "Operations by both counts and seconds measured, each relative to its smallest size.",
 )
