@@ -302,11 +302,11 @@ def test_pages_hold_verdict_reason_rule_and_command_with_names_escaped(only_chea
     assert "<?xml" not in page
     assert "http-equiv" in html_page(done.findings, Form.TINY)
     markdown = markdown_page(done.findings, Form.TINY)
-    assert "(cheap/cheap.svg)" in markdown
+    assert "(cheap/reformulation.svg)" in markdown
     assert "| n | what it is |" in markdown
     assert "| 1 | V\\* \\| <i>one</i> |" in markdown
     assert "<td>V* | &lt;i&gt;one&lt;/i&gt;</td>" in page
-    assert (tmp_path / "cheap" / "cheap.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "cheap" / "reformulation.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_command_prints_verdicts_for_machines_and_for_people(only_cheap, tmp_path):
