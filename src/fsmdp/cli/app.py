@@ -11,7 +11,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 SECTIONS = {
     "Start here": ("demo", "inspect"),
     "Plan": ("plan", "simulate", "verify", "ippc"),
-    "Learn": ("learn", "compare", "report"),
+    "Learn": ("learn", "discover", "compare", "report"),
     "The paper": ("reproduce",),
 }
 """Commands in the order of the help."""

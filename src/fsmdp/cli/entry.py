@@ -7,10 +7,34 @@ import os
 import sys
 from contextlib import suppress
 
-from fsmdp.cli import compare, demo, inspect, ippc, learn, plan, report, reproduce, simulate, verify
+from fsmdp.cli import (
+    compare,
+    demo,
+    discover,
+    inspect,
+    ippc,
+    learn,
+    plan,
+    report,
+    reproduce,
+    simulate,
+    verify,
+)
 from fsmdp.cli.app import app
 
-COMMANDS = (demo, inspect, plan, verify, ippc, simulate, learn, compare, report, reproduce)
+COMMANDS = (
+    demo,
+    inspect,
+    plan,
+    verify,
+    ippc,
+    simulate,
+    learn,
+    discover,
+    compare,
+    report,
+    reproduce,
+)
 """Modules whose import registers a command, in the order of the help."""
 
 SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–": "-", "—": "-", "•": "*"}

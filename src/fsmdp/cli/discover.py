@@ -1,0 +1,101 @@
+"""`fsmdp discover`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsmdp.cli.app import command
+from fsmdp.cli.options import AsJson, Model, Quiet, Seed
+from fsmdp.cli.screen import print_json
+
+if TYPE_CHECKING:
+    from fsmdp.discovery.discover import Discovery
+
+MOST_OPEN = 10
+"""Edges that stay open and are shown; of more, it is said how many."""
+
+
+@command(
+    "discover",
+    "fsmdp discover sysadmin:ring:8",
+    "fsmdp discover pump.json --episodes 10000 --delta 0.01",
+    "fsmdp discover my_module:make --max-parents 3 --json",
+)
+def discover_command(
+    model_text: Model,
+    episodes: Annotated[int, typer.Option(help="Episodes to play at random.", min=1)] = 2000,
+    max_parents: Annotated[
+        int, typer.Option(help="Parents to look for, of each variable.", min=1)
+    ] = 10,
+    delta: Annotated[
+        float, typer.Option(help="Probability with which any edge that is claimed may be wrong.")
+    ] = 0.05,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find who depends on whom in episodes of random actions, without a look at the model itself.
+
+    Nothing is claimed about edges that are missing; those that could have been overlooked are open.
+    """
+    from fsmdp.discovery.discover import discover
+    from fsmdp.experiments.catalog import read_model
+
+    began = time.perf_counter()
+    found = discover(
+        read_model(model_text),
+        max_parents=max_parents,
+        delta=delta,
+        episodes=episodes,
+        seed=seed,
+        progress=not (quiet or as_json),
+    )
+    seconds = time.perf_counter() - began
+    if as_json:
+        print_json(
+            {
+                "model": model_text,
+                "seed": seed,
+                "episodes": episodes,
+                "transitions": found.n_transitions,
+                "delta": delta,
+                "parents": found.parents,
+                "apart": found.apart,
+                "edges": [asdict(one) for one in found.edges],
+                "together": [asdict(one) for one in found.together],
+                "open": [asdict(one) for one in found.open],
+                "seconds": seconds,
+            }
+        )
+    else:
+        _show(found, seconds)
+
+
+def _show(found: Discovery, seconds: float) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fsmdp.foundation.checks import plural
+
+    console = Console(emoji=False, markup=False, highlight=False)
+    table = Table(
+        title=f"{plural(len(found.edges), 'edge')} in {found.n_transitions:,} transitions",
+        caption=f"none of them wrong with probability {1 - found.delta:g}, if each variable's true "
+        "parents are among those found",
+    )
+    for heading in ("variable", "parents", "moves otherwise under"):
+        table.add_column(heading)
+    for name, parents in found.parents.items():
+        table.add_row(name, ", ".join(parents) or "none", ", ".join(found.apart[name]))
+    console.print(table)
+    for pair in found.together:
+        console.print(f"drawn together: {pair.one}, {pair.other}")
+    for edge in found.open[:MOST_OPEN]:
+        console.print(f"open: {edge.parent} -> {edge.child}: {edge.reason}")
+    if len(found.open) > MOST_OPEN:
+        console.print(f"and {len(found.open) - MOST_OPEN} more that are open (--json lists all)")
+    console.print(f"{seconds:.1f} s")
