@@ -17,7 +17,10 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 
 # Part of the installation, so that the first plan does not wait for it; at once if it is done.
 COMPILE := echo "compiling, a minute the first time"; \
-	$(BIN)/python -c 'from fsmdp.solver.warm import compile_ahead; compile_ahead()'
+	$(BIN)/python -m fsmdp.cli.ahead
+
+# An editable installation has no wheel that could hold what was compiled.
+export FSMDP_COMPILE := 0
 
 # Material for MkDocs otherwise prints a notice about a future MkDocs on every build.
 export NO_MKDOCS_2_WARNING := 1

@@ -21,20 +21,65 @@ def add(first, second):
 CALL = "import sums; assert sums.add(1, 2) == 3; assert sums.add(1.5, 2) == 3.5"
 
 
-def test_folders_of_sources_long_gone_are_removed(tmp_path):
-    current, recent, old = (tmp_path / f"compiled-{name}" for name in ("now", "recent", "old"))
-    for folder in (current, recent, old):
+def test_folders_of_sources_long_gone_are_removed(tmp_path, monkeypatch):
+    simulate = compiled.PACKAGE / "simulation" / "simulate.py"
+    stamp = compiled.stamp_of(frozenset(compiled.needed_sources(simulate)))
+    unused, recent, old = (tmp_path / f"compiled-{name}" for name in (stamp, "recent", "old"))
+    for folder in (unused, recent, old):
         folder.mkdir()
     long_ago = time.time() - 2 * compiled.KEPT_SECONDS
     os.utime(old, (long_ago, long_ago))
-    os.utime(current, (long_ago, long_ago))
-    compiled._forget_older(current)
-    assert sorted(tmp_path.iterdir()) == sorted([current, recent])
+    os.utime(unused, (long_ago, long_ago))  # installed long ago, and never imported
+    compiled._forget_older(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([unused, recent])
+    assert time.time() - unused.stat().st_mtime < compiled.KEPT_SECONDS  # not looked at each time
 
 
 @pytest.fixture
 def files(tmp_path):
-    return compiled.CompiledFiles(tmp_path, "name")
+    return compiled.CompiledFiles("name", tmp_path)
+
+
+def test_what_may_only_be_read_is_read_and_what_is_new_goes_elsewhere(tmp_path):
+    ours, shipped = tmp_path / "ours", tmp_path / "shipped"
+    ours.mkdir()
+    shipped.mkdir()
+    compiled.CompiledFiles("name", shipped).save("one", 1)
+    both = compiled.CompiledFiles("name", ours, shipped)
+    assert both.load("one") == 1
+    both.save("two", 2)
+    assert both.load("two") == 2
+    assert (len(list(ours.iterdir())), len(list(shipped.iterdir()))) == (1, 1)
+    (path,) = ours.iterdir()
+    path.write_bytes(b"garbage")
+    assert both.load("two") is None
+    (path,) = shipped.iterdir()
+    (ours / path.name).write_bytes(b"garbage")
+    assert both.load("one") == 1
+
+
+def test_a_package_that_may_only_be_read_is_still_looked_into(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiled, "PACKAGE", tmp_path / "package")
+    beside = tmp_path / "package" / "__pycache__" / "compiled-stamp"
+    beside.mkdir(parents=True)
+    (beside / compiled._mark("an engine")).touch()
+    # The superuser may write anywhere, so permissions alone would not do.
+    monkeypatch.setattr(os, "access", lambda path, mode: beside not in (path, *path.parents))
+    monkeypatch.setattr(compiled, "stamp_of", lambda sources: "stamp")
+    compiled.cache_folders.cache_clear()
+    try:
+        ours = tmp_path / "cache" / "fsmdp" / "compiled-stamp"
+        assert compiled.cache_folders() == (ours, beside)
+        assert compiled.is_ready("an engine")
+        assert not compiled.is_ready("another")
+        compiled.set_ready("another")
+        assert compiled.is_ready("another")
+        assert len(list(ours.iterdir())) == 1
+        monkeypatch.setattr("numba.__version__", "another")
+        assert not compiled.is_ready("an engine")
+    finally:
+        compiled.cache_folders.cache_clear()
 
 
 def test_what_was_saved_is_found_by_its_key_only(files, tmp_path):
@@ -70,8 +115,9 @@ def test_a_process_compiles_again_what_was_damaged(tmp_path, monkeypatch):
     (tmp_path / "sums.py").write_text(ADD)
     code = (
         "import fsmdp.compiled; from pathlib import Path\n"
-        f"fsmdp.compiled.cache_folder = lambda *_: Path({str(tmp_path / 'cache')!r})\n{CALL}"
+        f"fsmdp.compiled.cache_folders = lambda *_: (Path({str(tmp_path / 'cache')!r}),)\n{CALL}"
     )
+    (tmp_path / "cache").mkdir()
     kept = []
     for _ in range(2):
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
@@ -149,14 +195,14 @@ def test_without_a_home_and_without_a_writable_package_code_is_kept_among_tempor
     monkeypatch.setattr(compiled, "PACKAGE", tmp_path / "file")
     (tmp_path / "file").write_text("")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    compiled.cache_folder.cache_clear()
+    compiled.cache_folders.cache_clear()
     try:
-        first = compiled.cache_folder()
-        compiled.cache_folder.cache_clear()
-        assert compiled.cache_folder() == first
+        first = compiled.cache_folders()[0]
+        compiled.cache_folders.cache_clear()
+        assert compiled.cache_folders()[0] == first
         assert first.parent == tmp_path
         first.chmod(0o777)  # anybody could put code into it
-        compiled.cache_folder.cache_clear()
-        assert compiled.cache_folder() != first
+        compiled.cache_folders.cache_clear()
+        assert compiled.cache_folders()[0] != first
     finally:
-        compiled.cache_folder.cache_clear()
+        compiled.cache_folders.cache_clear()

@@ -13,6 +13,7 @@ import pickle
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import time
 import uuid
@@ -25,6 +26,7 @@ from typing import Any, Literal, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import caching, serialize
+from numba.core.registry import cpu_target
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -45,24 +47,57 @@ def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function
         config: Any = numba.config
         dispatcher: Any = numba.njit(nogil=True, inline=inline)(function)
         if not config.DISABLE_JIT:
-            before = config.CACHE_DIR
-            stamp = stamp_of(frozenset(needed_sources(Path(function.__code__.co_filename))))
-            config.CACHE_DIR = str(cache_folder(stamp))
-            try:
-                dispatcher._cache = _Cache(function)
-            finally:
-                config.CACHE_DIR = before
+            dispatcher._cache = _Cache(function)
         return cast(Function, dispatcher)
 
     return decorate
 
 
+class _Place(untyped._CacheLocator):  # type: ignore[misc]
+    """A folder named after the sources of a function, and not, as Numba's, after where they are.
+
+    So what was compiled before the package was installed is found after.
+    """
+
+    def __init__(self, function: Callable[..., object], source: str) -> None:
+        self._py_file = source
+        self._line = function.__code__.co_firstlineno
+        self.folders = cache_folders(stamp_of(frozenset(needed_sources(Path(source)))))
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., object], py_file: str) -> _Place:
+        """The place of a function."""
+        return cls(py_func, py_file)
+
+    def ensure_cache_path(self) -> None:
+        """Nothing: the folder was made when it was chosen, and files see to themselves."""
+
+    def get_cache_path(self) -> str:
+        """The folder that new files go to."""
+        return str(self.folders[0])
+
+    def get_source_stamp(self) -> str:
+        """Nothing: the folder says it."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """The first line, as the names of functions need not differ."""
+        return str(self._line)
+
+
+class _Results(untyped.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Place,)
+
+
 class _Cache(untyped.FunctionCache):  # type: ignore[misc]
     """Numba's cache with files of ours; without a place for them there is none."""
 
+    _impl_class = _Results
+
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
-        self._cache_file = CompiledFiles(Path(self._cache_path), self._impl.filename_base)
+        name = f"{function.__module__}.{self._impl.filename_base}"
+        self._cache_file = CompiledFiles(name, *self._impl.locator.folders)
 
     def save_overload(self, sig: object, data: object) -> None:
         """Keep what was compiled for a signature, if there is a place for it."""
@@ -73,26 +108,29 @@ class _Cache(untyped.FunctionCache):  # type: ignore[misc]
 class CompiledFiles:
     """What a function was compiled to, one file for each kind of arguments, with a digest.
 
-    What cannot be read, or is not what was written, is compiled again.
+    What cannot be read, or is not what was written, is compiled again. New files go to the first
+    of the folders.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder = folder
+    def __init__(self, name: str, *folders: Path) -> None:
         self._name = name
+        self._folders = folders
 
     def load(self, key: object) -> Any:
         """What was saved under a key; None if there is nothing, or no longer what was saved."""
-        try:
-            content = self._path(key).read_bytes()
-        except OSError:
-            return None
-        digest, body = content[:DIGEST], content[DIGEST:]
-        return pickle.loads(body) if hashlib.sha256(body).digest() == digest else None
+        name = self._file(key)
+        for folder in self._folders:
+            with suppress(OSError):
+                content = (folder / name).read_bytes()
+                digest, body = content[:DIGEST], content[DIGEST:]
+                if hashlib.sha256(body).digest() == digest:
+                    return pickle.loads(body)
+        return None
 
     def save(self, key: object, data: object) -> None:
         """Keep what a function was compiled to; the file appears whole or not at all."""
         body: bytes = serialize.dumps(data)  # type: ignore[no-untyped-call]
-        path = self._path(key)
+        path = self._folders[0] / self._file(key)
         part = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
         try:
             part.write_bytes(hashlib.sha256(body).digest() + body)
@@ -101,14 +139,16 @@ class CompiledFiles:
             part.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Forget all."""
-        for path in self._folder.glob(f"{self._name}.*"):
-            path.unlink(missing_ok=True)
+        """Forget all that may be forgotten."""
+        for folder in self._folders:
+            with suppress(OSError):
+                for path in folder.glob(f"{self._name}.*"):
+                    path.unlink(missing_ok=True)
 
-    def _path(self, key: object) -> Path:
+    def _file(self, key: object) -> str:
         # A key prints as its types, the processor and a hash of the function's code.
         digest = hashlib.sha256(f"{numba.__version__} {key!r}".encode()).hexdigest()
-        return self._folder / f"{self._name}.{digest[:32]}"
+        return f"{self._name}.{digest[:32]}"
 
 
 IMPORT = re.compile(r"^from fsmdp(\.[\w.]+)? import (\([^)]*\)|[^\n]*)", re.M)
@@ -153,18 +193,38 @@ def _digest(source: Path) -> str:
 
 
 @cache
-def cache_folder(stamp: str | None = None) -> Path:
-    """A folder named after sources, by default all of ours: beside them, or in the user's cache."""
+def cache_folders(stamp: str | None = None) -> tuple[Path, ...]:
+    """Folders named after sources, by default all of ours: one to write to, others to read too.
+
+    That is the one beside the sources, or, where that may only be read, one in the user's cache.
+    """
     name = f"compiled-{stamp or stamp_of(frozenset(PACKAGE.rglob('*.py')))}"
-    for parent in (PACKAGE / "__pycache__", *_users_cache()):
+    beside = PACKAGE / "__pycache__" / name
+    for folder in (beside, *(parent / name for parent in _users_cache())):
         with suppress(OSError):
-            folder = parent / name
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 os.utime(folder)  # still in use
-                _forget_older(folder)
-                return folder
-    return _users_temporary(name)
+                _forget_older(folder.parent)
+                return (folder,) if folder == beside else (folder, beside)
+    return _users_temporary(name), beside
+
+
+def is_ready(what: str) -> bool:
+    """Whether something was once compiled whole: from these sources, for this processor."""
+    return any((folder / _mark(what)).exists() for folder in cache_folders())
+
+
+def set_ready(what: str) -> None:
+    """Remember that something was compiled whole."""
+    with suppress(OSError):
+        (cache_folders()[0] / _mark(what)).touch()
+
+
+def _mark(what: str) -> str:
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    facts = f"{numba.__version__} {sys.implementation.cache_tag} {processor}"
+    return f"{what.replace(' ', '-')}.{hashlib.sha256(facts.encode()).hexdigest()[:16]}"
 
 
 def _users_cache() -> list[Path]:
@@ -187,11 +247,28 @@ def _users_temporary(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix="fsmdp-"))
 
 
-def _forget_older(folder: Path) -> None:
+@cache
+def _forget_older(parent: Path) -> None:
     """Remove what nothing has used for a week: what was compiled from sources that are gone.
 
-    Not sooner: a process that started with them may still be running.
+    Not sooner: a process that started with them may still be running. What fits the sources of
+    today stays, used or not: it may have come with the package.
     """
-    for other in folder.parent.glob("compiled-*"):
-        if other != folder and time.time() - other.stat().st_mtime > KEPT_SECONDS:
-            shutil.rmtree(other, ignore_errors=True)
+    old = []
+    for folder in parent.glob("compiled-*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+                old.append(folder)
+    current = _current_names() if old else frozenset()
+    for folder in old:
+        if folder.name in current:
+            with suppress(OSError):
+                os.utime(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _current_names() -> frozenset[str]:
+    sources = frozenset(PACKAGE.rglob("*.py"))
+    stamps = {stamp_of(frozenset(needed_sources(source))) for source in sources}
+    return frozenset(f"compiled-{stamp}" for stamp in stamps | {stamp_of(sources)})

@@ -3,10 +3,10 @@
 from contextlib import contextmanager
 from itertools import product
 
-import numba
 import numpy as np
 
 import fsmdp
+from fsmdp.compiled import compiled
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, Said, count_episode, counts_of
 from fsmdp.learning.learners import registry
@@ -143,7 +143,7 @@ def record_plans(learner):
     return plans
 
 
-@numba.njit
+@compiled()
 def actions_in(policy, states, n_actions, rng):
     """What a policy of one step does in each state."""
     actions = np.zeros(len(states), dtype=np.int64)

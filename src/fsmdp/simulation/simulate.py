@@ -160,13 +160,19 @@ def simulate_each(
     policy: CompiledPolicy,
     rngs: tuple[np.random.Generator, ...],
     discount: float,
+    restart: bool,
+    first_step: int,
     steps: int,
     values: Integers,
     returns: Floats,
     record: Record,
 ) -> None:
-    """As many new episodes of each generator: one call where calling takes as long as a few."""
+    """As many episodes of each generator: one call where calling takes as long as a few.
+
+    Arguments are those of `simulate`, even where they are always the same: constants have types of
+    their own, for which it would be compiled again.
+    """
     count = len(returns) // len(rngs)
     for i in range(len(rngs)):
         part = returns[i * count : (i + 1) * count]
-        simulate(model, policy, rngs[i], discount, True, 0, steps, values, part, record)
+        simulate(model, policy, rngs[i], discount, restart, first_step, steps, values, part, record)

@@ -90,7 +90,9 @@ class Arena:
         rngs = tuple(np.random.default_rng((seed, chunk + i)) for i in range(TOGETHER))
         values = np.zeros(self.compiled.n_slots, dtype=np.int64)
         record, discount = new_record(self.compiled, 0, 0), self.model.discount
-        simulate_each(self.compiled, policy, rngs, discount, self.steps, values, returns, record)
+        simulate_each(
+            self.compiled, policy, rngs, discount, True, 0, self.steps, values, returns, record
+        )
 
     def _run(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 import numpy as np
 
-from fsmdp.compiled import cache_folder
+from fsmdp.compiled import is_ready, set_ready
 from fsmdp.exact.solve import Exact
+from fsmdp.foundation.threads import cores
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -23,7 +23,7 @@ from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.planning.programs import Programs
 from fsmdp.policies.resolve import resolve
-from fsmdp.solver.arena import arena_of
+from fsmdp.solver.arena import CHUNK, TOGETHER, arena_of
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.search.search import search
 from fsmdp.solver.search.successors import branching
@@ -43,20 +43,12 @@ def warm(engine: str) -> float:
     if engine in _ready:
         return 0.0
     began = time.perf_counter()
-    mark = cache_folder() / f"{engine.replace(' ', '-')}.compiled"
-    if not mark.exists():
+    if not is_ready(engine):
         log.info("compiling the %s, once after installation", engine)
         ENGINES[engine]()
-        with suppress(OSError):
-            mark.touch()
+        set_ready(engine)
     _ready.add(engine)
     return time.perf_counter() - began
-
-
-def compile_ahead() -> None:
-    """Compile all engines."""
-    for engine in ENGINES:
-        warm(engine)
 
 
 def _simulator() -> None:
@@ -64,7 +56,9 @@ def _simulator() -> None:
         plan_of_constant(trivial_problem(model))
         arrays = resolve(model, "random").arrays
         assert arrays is not None
-        arena_of(model).states(arrays, 1, 0)
+        arena = arena_of(model)
+        arena.states(arrays, 1, 0)
+        arena.returns(arrays, TOGETHER * CHUNK * (cores() + 1), 0)
 
 
 def _exact() -> None:

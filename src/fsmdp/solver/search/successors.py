@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,7 +132,8 @@ def list_successors(rules: Rules, packing: Packing, action: int, work: Workspace
         work.row[mechanism] = row
         if row >= 0 and rules.row_start[row + 1] - rules.row_start[row] == 1:
             _write(rules, packing, mechanism, rules.row_outcome[rules.row_start[row]], values, key)
-    n_order = 0
+    # A plain 0 has a type of its own, for which all that it is handed to would be compiled too.
+    n_order: Any = np.int64(0)
     least = 1.0
     certain = 1.0
     for mechanism in range(n_mechanisms):

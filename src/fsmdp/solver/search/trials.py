@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -164,7 +164,9 @@ def run_trials(
             if u < 0:
                 break
             i += 1
-        state, length, status = starts[i], 0, DONE
+        # One kind of integer throughout: what is called with two is compiled twice.
+        state: Any = np.int64(starts[i])
+        length, status = 0, DONE
         patience = gap / (GIVE_UP if turn == HOPEFUL else GIVE_UP_LATER)
         stray = int(rng.random() * max(1, tally[2])) if turn == STRAYING else -1
         for step in range(horizon):
@@ -194,7 +196,7 @@ def run_trials(
                 break
             patience /= rows.discount
         for position in range(length - 1, -1, -1):
-            state = path[position]
+            state = np.int64(path[position])
             back_up(graph, state, rows)
             tally[1] += (
                 graph.first_entry[graph.end_action[state]]
