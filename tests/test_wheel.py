@@ -62,10 +62,13 @@ def test_a_wheel_installs_and_runs_the_demo_in_a_clean_environment(tmp_path):
     python = tmp_path / "clean" / "bin" / "python"
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     run(python, *PIP, "install", wheel)
+    shipped = set((tmp_path / "clean").rglob("__pycache__/compiled-*/*"))
     for command in (["plan", "sysadmin:ring:8"], ["learn", "sysadmin:ring:8", "--episodes=20"]):
         done = run(python, "-c", COUNTED, *command, cwd=tmp_path, env=clean)
         assert done.stderr.split()[-1] == "0", f"{command} had to compile"
     found = json.loads(run(python, "-m", "fsmdp", *DEMO, cwd=tmp_path, env=clean).stdout)
+    # Not in workers either, whose compilations nobody counts: they would have been kept.
+    assert set((tmp_path / "clean").rglob("__pycache__/compiled-*/*")) == shipped
     where = run(python, "-c", "import fsmdp; print(fsmdp.__file__)", cwd=tmp_path, env=clean).stdout
     assert where.startswith(str(tmp_path / "clean"))
     assert (tmp_path / found["report"]).is_file()

@@ -19,9 +19,12 @@ def compile_ahead() -> None:
     if is_ready(LEARNERS):
         return
     model = tiny()
-    structure = model.structure(Basis.singles(model))
-    for learner in (UCRLFactored(structure), PSRLFactored(structure, known_rewards=model.rewards)):
-        learn(model, learner, episodes=2)
+    known = model.rewards
+    for basis in (Basis.singles(model), Basis.pairs(model)):
+        structure = model.structure(basis)
+        learn(model, UCRLFactored(structure, known_rewards=known), episodes=2)
+    learn(model, UCRLFactored(structure), episodes=2)
+    learn(model, PSRLFactored(structure, known_rewards=known), episodes=2)
     set_ready(LEARNERS)
 
 

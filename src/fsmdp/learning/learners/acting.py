@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from fsmdp.learning.cells.kernel import Said
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
@@ -26,7 +28,8 @@ class Acting(NamedTuple):
     @property
     def said(self) -> Said:
         """The numbers without the policy."""
-        return Said(*self[1:])
+        # One layout for all learners: for another one the simulator would be compiled again.
+        return Said(np.ascontiguousarray(self.values), *self[2:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
