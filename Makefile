@@ -22,11 +22,14 @@ COMPILE := echo "compiling, a minute the first time"; \
 # An editable installation has no wheel that could hold what was compiled.
 export FSMDP_COMPILE := 0
 
+# Several processes on as many cores: threads of BLAS would only wait for one another, busily.
+test coverage: export OPENBLAS_NUM_THREADS := 1
+
 # Material for MkDocs otherwise prints a notice about a future MkDocs on every build.
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage browser bench docs format clean
+.PHONY: help demo test checks compiled coverage browser bench docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +38,11 @@ demo: $(INSTALLED) ## install the package and show what it does
 	@$(BIN)/fsmdp demo
 
 test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation, then the tests
+	@$(MAKE) --no-print-directory -j 2 checks compiled
+	@echo "== tests"
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10
+
+checks:
 	@echo "== formatting"
 	@$(BIN)/ruff format --check
 	@echo "== lint"
@@ -45,9 +53,9 @@ test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation
 	@$(BIN)/lint-imports --no-logo
 	@echo "== documentation"
 	@$(BIN)/mkdocs build --strict --quiet
+
+compiled:
 	@$(COMPILE)
-	@echo "== tests"
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10
 
 # Tracing doubles the time that tests take, so it is not part of `make test`.
 coverage: $(INSTALLED_DEV) browser ## run the tests with their line coverage, at least 95 %
