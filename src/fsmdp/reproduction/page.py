@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars
 
@@ -25,8 +25,7 @@ OPENING = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Figure:
+class Figure(NamedTuple):
     """A chart as it is printed, and its file beside the page, without what kind it is of."""
 
     chart: Chart

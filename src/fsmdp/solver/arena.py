@@ -19,8 +19,7 @@ from fsmdp.simulation.simulate import Record, new_record, simulate, simulate_eac
 CHUNK = 50
 """Episodes that share a generator: small enough that time limits are noticed between them."""
 
-TOGETHER = 8
-"""Chunks of short episodes that one call of compiled code runs, if there are many."""
+TOGETHER = 8  # chunks of short episodes that one call of compiled code runs, if there are many
 
 LOOK_AFTER = 5_000_000
 """Variables drawn between looks at the clock, roughly."""
