@@ -221,7 +221,35 @@ def test_chernoff_is_its_formula_inside_hoeffding(learner, seed):
     assert looked_at > 5
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIDENCE if name != "chernoff"])
+@pytest.mark.parametrize("seed", range(2))
+def test_mixtures_are_the_means_that_bets_do_not_refute_inside_chernoff(learner, seed):
+    statistics = random_statistics(learner, seed, most=300)
+    low, high = CONFIDENCE["mixture"].means(learner.cells, statistics, 9, 0.05, 1.0)
+    wide_low, wide_high = CONFIDENCE["chernoff"].means(learner.cells, statistics, 9, 0.05, 1.0)
+    assert (low >= wide_low - 1e-9).all()
+    assert (high <= wide_high + 1e-9).all()
+    # Bets on a grid of means, each by the likelihood ratio, weighed as the mixture weighs them.
+    angles = (np.arange(20_000) + 0.5) / 20_000 * math.pi / 2
+    grid = np.sin(angles) ** 2  # Beta(1/2, 1/2) is uniform in the angle
+    looked_at = 0
+    for cell in range(1, learner.cells.n_transition_cells):
+        n, empirical, values = cell_data(learner, statistics, cell)
+        if n == 0:
+            assert (low[cell], high[cell]) == (0.0, 1.0)
+            continue
+        total = n * (empirical @ values)
+        for q in (low[cell], high[cell]):
+            if 1e-9 < q < 1 - 1e-9:
+                logs = total * np.log(grid / q) + (n - total) * np.log((1 - grid) / (1 - q))
+                paid = np.exp(logs).mean() / 2
+                if total in (0, n):  # all on one end
+                    paid += np.exp(-n * math.log(q if total else 1 - q)) / 4
+                assert paid == pytest.approx(learner.structure.cells / 0.05, rel=1e-4)
+                looked_at += 1
+    assert looked_at > 5
+
+
+@pytest.mark.parametrize("name", [n for n in CONFIDENCE if n not in ("chernoff", "mixture")])
 def test_a_quarter_of_the_scale_halves_the_radii(learner, name):
     statistics = random_statistics(learner, 6, most=10_000)
     many = statistics.transition_visits > 3000

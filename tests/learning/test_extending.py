@@ -95,7 +95,7 @@ def test_a_confidence_set_of_ones_own_is_known_everywhere_once_registered(regist
         lambda: resolve_options(UCRL, {"confidence": "normal"}, "here"),
     ):
         with pytest.raises(
-            ModelError, match="weissman, hoeffding, bernstein, chernoff, osband, chebyshev"
+            ModelError, match="weissman, hoeffding, bernstein, chernoff, osband, mixture, chebyshev"
         ):
             refuse()
 
@@ -148,7 +148,8 @@ def test_what_is_no_entry_is_not_registered():
             confidence.register(ConfidenceSet(junk, chebyshev))
         with pytest.raises(ModelError, match="expected a name of letters"):
             registry.register(replace(AVERAGES, name=junk))
-    assert list(CONFIDENCE) == ["weissman", "hoeffding", "bernstein", "chernoff", "osband"]
+    known = ["weissman", "hoeffding", "bernstein", "chernoff", "osband", "mixture"]
+    assert list(CONFIDENCE) == known
     assert "averages" not in LEARNERS
     assert list(LEARNERS) == before
 

@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.learning.learning_models import assert_below_the_theorems, coins, expected_regret
+from tests.learning.learning_models import (
+    assert_below_the_theorems,
+    coins,
+    expected_regret,
+    record_plans,
+)
 
 import fsmdp
 from fsmdp import ModelError, domains
@@ -118,6 +123,64 @@ def test_measured_regret_is_below_the_theorems_and_the_observable_bound(model, o
     _, losses = expected_regret(model, exact, learner, episodes=60, seed=3)
     assert (losses >= -1e-9).all()
     assert losses.sum() > 0, "a run without regret shows nothing"
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("model", [coins(sigma=0.2), domains.sysadmin(4, horizon=5)], ids=str)
+def test_measured_regret_is_below_the_theorem_of_the_product_form(model, known):
+    exact, episodes = fsmdp.solve_exactly(model), 60
+    structure = model.structure(fsmdp.Basis.singles(model))
+    rewards = model.rewards if known else None
+    learner = fsmdp.UCRLFactored(structure, "product", planner="solver", known_rewards=rewards)
+    plans = record_plans(learner)
+    history = fsmdp.learn(model, learner, episodes=episodes, seed=3)
+    initial = exact.flat.initial()
+    values = [initial @ fsmdp.evaluate_exactly(model, p.acting.policy.table) for p in plans]
+    losses = exact.start_value - np.array(values)[np.cumsum(history.replans) - 1]
+    assert (losses >= -1e-9).all()
+    assert losses.sum() > 0, "a run without regret shows nothing"
+    assert (np.cumsum(losses) <= history.observable_regret_bound(0.05)).all()
+    for k in (1, 10, episodes):
+        bound = fsmdp.product_regret_bound(structure, episodes=k)
+        assert losses[:k].sum() <= bound.total
+        assert bound.slack == bound.planning == 0
+
+
+def test_the_widths_that_the_product_theorem_adds_up_bound_the_hope_of_one_step():
+    # Step 2 of its proof: values hope for no more than B |Val| sqrt(d / n) / 2 of each group.
+    model = domains.sysadmin(4, horizon=2)
+    structure = model.structure(fsmdp.Basis.singles(model))
+    learner = fsmdp.UCRLFactored(
+        structure, "product", planner="solver", replan=1.0, known_rewards=model.rewards
+    )
+    fsmdp.learn(model, learner, episodes=4000, seed=0)
+    n = learner.statistics.transition_visits[learner.is_learnt()]
+    k, m, cells = learner.episode, 4, learner.cells
+    x = np.bincount(cells.function)[cells.function][learner.is_learnt()]
+    widths = np.sqrt(4 * 2 * np.log(4 * m * x * k / 0.05) / np.maximum(n, 1))
+    widest = np.minimum(1.0, np.where(n == 0, 1.0, widths)).reshape(-1)
+    by_group = [widest[cells.function[learner.is_learnt()] == j].max() for j in range(1, 5)]
+    exact = fsmdp.solve_exactly(model)
+    hope = learner.replan().acting.start_values - exact.values[0]
+    assert (hope >= -1e-9).all()
+    assert hope.max() <= sum(by_group) + 1e-9  # V_2 has a range of 1
+    assert hope.max() > 0
+
+
+def test_the_product_theorem_is_the_sum_of_its_terms():
+    model = domains.sysadmin(4, horizon=5)
+    structure = model.structure(fsmdp.Basis.singles(model))
+    k, delta, g = 100, 0.05, 0.5
+    t, reach, x = 5 * k, 5 * 1.0, 5  # two parents of two values, and rebooted
+    found = fsmdp.product_regret_bound(structure, episodes=k, delta=delta, growth=g)
+    assert found.martingale == pytest.approx(reach * math.sqrt(t * math.log(1 / delta) / 2))
+    d = 4 * 2 * math.log(8 * 4 * x * k / delta)
+    late = 2 * math.sqrt(2 * (1 + g) * d * x * t)
+    assert found.transitions == pytest.approx(reach * 4 * ((2 + g) * 5 * x + late))
+    assert found.rewards == pytest.approx(4 * (2 + g) * 5 * 0.25 * 2)
+    assert found.probability == pytest.approx(0.85)
+    with pytest.raises(ModelError, match="states none"):
+        fsmdp.product_regret_bound(symmetric_structure(), episodes=1)
 
 
 def test_the_check_against_the_theorems_can_fail():

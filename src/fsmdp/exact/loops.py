@@ -171,6 +171,67 @@ def contract(
 
 
 @compiled()
+def contract_best(
+    after: Floats,
+    before: Floats,
+    low: Floats,
+    high: Floats,
+    offsets: Integers,
+    sizes: Integers,
+    strides: Integers,
+    moves: Integers,
+    is_smooth: bool,
+    begin: int,
+    end: int,
+) -> None:
+    """after[i] = max_p sum_o before[.. + offsets[o]] p[o] over low <= p <= high with sum p = 1.
+
+    What is left of the mass beyond `low` goes to the best outcome first, then to the next.
+    Cost: for each entry, outcomes squared at most.
+    """
+    n_outcomes, block = len(offsets), moves.shape[1]
+    order = np.zeros(n_outcomes, dtype=np.int64)
+    for piece in range(begin, end):
+        at, row = place(piece, sizes, strides)
+        target = after[piece * block : (piece + 1) * block]
+        if n_outcomes == 2:
+            one, two = before[at + offsets[0] :], before[at + offsets[1] :]
+            if is_smooth:
+                least, most = 1.0 - high[row], high[row + 1]
+                for i in range(block):
+                    gained = two[i] - one[i]
+                    target[i] = one[i] + max(least * gained, most * gained)
+            else:
+                for i in range(block):
+                    source, entry = moves[0, i], row + moves[1, i]
+                    gained = two[source] - one[source]
+                    target[i] = one[source] + max(
+                        (1.0 - high[entry]) * gained, high[entry + 1] * gained
+                    )
+            continue
+        for i in range(block):
+            source, entry = at + moves[0, i], row + moves[1, i]
+            mass, mean = 1.0, 0.0
+            for outcome in range(n_outcomes):
+                value = before[source + offsets[outcome]]
+                mass -= low[entry + outcome]
+                mean += low[entry + outcome] * value
+                slot = outcome
+                while slot > 0 and before[source + offsets[order[slot - 1]]] < value:
+                    order[slot] = order[slot - 1]
+                    slot -= 1
+                order[slot] = outcome
+            for slot in range(n_outcomes):
+                outcome = int(order[slot])
+                if mass <= 0.0:
+                    break
+                added = min(mass, high[entry + outcome] - low[entry + outcome])
+                mean += added * before[source + offsets[outcome]]
+                mass -= added
+            target[i] = mean
+
+
+@compiled()
 def keep_best(
     values: Floats,
     held: Floats,

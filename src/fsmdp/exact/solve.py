@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from fsmdp.errors import ModelError, PlanningError, SizeError
 from fsmdp.exact.contraction import Branch, plan_contractions
@@ -15,6 +15,9 @@ from fsmdp.exact.solutions import ExactSolution
 from fsmdp.foundation.checks import as_number, as_whole, show, show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
+
+if TYPE_CHECKING:
+    from fsmdp.exact.sweeps import Boxes
 
 DENSE_LIMIT = 2**22
 """Entries of transition matrices up to which writing them out is the quickest."""
@@ -98,7 +101,7 @@ class Exact:
                 return _over_reachable(model, check, self.limit, paths, model.n_states // FEWER)
             except SizeError:
                 pass  # not few enough to be worth it
-        return _over_all(model, plan, keep_all, check)
+        return sweep_back(model, plan, keep_all, check)
 
     def _is_tiny(self, model: FactoredMDP) -> bool:
         rows = 1 if model.horizon is None else 2 * model.horizon + 1
@@ -169,12 +172,17 @@ def _show_states(model: FactoredMDP) -> str:
     return f"10^{model.log10_states:.1f} states" if many else f"{model.n_states} states"
 
 
-def _over_all(
-    model: FactoredMDP, plan: Branch, keep_all: bool, check: Callable[[], None]
+def sweep_back(
+    model: FactoredMDP,
+    plan: Branch,
+    keep_all: bool,
+    check: Callable[[], None],
+    boxes: Boxes | None = None,
 ) -> ExactSolution:
+    """Values of all states, by contraction; of the best that boxes allow, if there are any."""
     from fsmdp.exact.sweeps import Sweeper
 
-    sweeper = Sweeper(model, plan)
+    sweeper = Sweeper(model, plan, boxes)
 
     def back_up(later: Floats, values: Floats, actions: Actions, slack: float, row: int) -> None:  # noqa: ARG001
         sweeper.best(later, values, actions, slack, check)

@@ -15,6 +15,7 @@ from fsmdp.exact.loops import (
     Loops,
     Whole,
     contract,
+    contract_best,
     keep_best,
     loops_over,
     row_strides,
@@ -29,6 +30,13 @@ Check = Callable[[], None]
 """Called between pieces of work; may raise to end it."""
 
 
+Ends = tuple[Floats, Floats]
+Boxes = Sequence[Sequence[Ends]]
+"""Lower and upper ends of the probabilities of each mechanism, group by group, in place of tables.
+
+Ends of two outcomes are those of numbers that add up to 1: low = 1 - high of the other."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:
     """A contraction with its numbers."""
@@ -36,9 +44,25 @@ class _Step:
     loops: Loops
     table: Floats  # (entries of what the kernel looks at, outcomes), flat
     offsets: Integers  # (outcomes,) where each outcome stands in the array before
+    high: Floats | None = None  # upper ends, where `table` holds the lower ends of a box
 
     def run(self, after: Floats, before: Floats, begin: int, end: int) -> None:
         loops = self.loops
+        if self.high is not None:
+            contract_best(
+                after,
+                before,
+                self.table,
+                self.high,
+                self.offsets,
+                loops.sizes,
+                loops.strides,
+                loops.moves,
+                loops.is_smooth,
+                begin,
+                end,
+            )
+            return
         contract(
             after,
             before,
@@ -63,10 +87,14 @@ class _Leaf:
 
 
 class Sweeper:
-    """One model's contractions, ready to run; arrays are used again from sweep to sweep."""
+    """One model's contractions, ready to run; arrays are used again from sweep to sweep.
 
-    def __init__(self, model: FactoredMDP, plan: Branch) -> None:
-        self.model, self._plan = model, plan
+    With `boxes` the probabilities of each kernel are the best in a box, for every entry that it is
+    contracted at by itself (see `Boxes`).
+    """
+
+    def __init__(self, model: FactoredMDP, plan: Branch, boxes: Boxes | None = None) -> None:
+        self.model, self._plan, self._boxes = model, plan, boxes
         self._sizes = axis_sizes(model)
         self._steps: dict[Contraction, _Step] = {}
         self._leaves: dict[Branch, tuple[_Leaf, ...]] = {}
@@ -93,8 +121,11 @@ class Sweeper:
         looked_at = [*(2 * parent for parent in kernel.parents), *drawn]
         # Nobody looks at some children, such as latents: their axes are summed out of the table.
         children = [drawn_axis(child, n_variables) for child in mechanism.children]
-        unseen = [len(looked_at) + i for i, c in enumerate(children) if c not in step.children]
-        table = kernel.table.sum(axis=tuple(unseen)) if unseen else kernel.table
+        unseen = tuple(len(looked_at) + i for i, c in enumerate(children) if c not in step.children)
+        ends = (kernel.table,) if self._boxes is None else self._boxes[step.mechanism][step.group]
+        tables = [
+            np.ascontiguousarray(end.sum(axis=unseen) if unseen else end).ravel() for end in ends
+        ]
         before = row_strides(step.before, self._sizes)
         offsets = np.zeros(1, dtype=np.int64)
         for child in children:
@@ -103,7 +134,7 @@ class Sweeper:
                 offsets = (offsets[:, None] + moves).ravel()
         rows = row_strides(looked_at, self._sizes, len(offsets))
         loops = loops_over(step.after, self._sizes, before, rows)
-        return _Step(loops, np.ascontiguousarray(table).ravel(), offsets)
+        return _Step(loops, tables[0], offsets, *tables[1:])
 
     def _leaf(self, branch: Branch, action: int, difference: Table) -> _Leaf:
         state = [2 * i for i, size in enumerate(self.model.sizes) if size > 1]

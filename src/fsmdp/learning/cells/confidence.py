@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
@@ -178,13 +179,52 @@ def chernoff(
     means, _ = empirical_moments(cells, statistics)
     shares = np.clip((means - cells.lowest) / ranges, 0.0, 1.0)
     allowed = scale * _visits_log(2 * cells.n_learnt, n, delta) / n
-    low, high = np.zeros(len(n)), np.ones(len(n))
+    return _divergence_ends(cells, statistics, shares, allowed)
+
+
+def _divergence_ends(cells: Cells, statistics: Statistics, shares: Floats, allowed: Floats) -> Ends:
+    """Ends of the means m with kl(share, m) <= allowed, shares being means scaled to [0, 1]."""
+    low, high = np.zeros(len(shares)), np.ones(len(shares))
     fill_divergence_ends(shares, allowed, low, high)
-    seen = (statistics.transition_visits > 0) & (cells.highest > cells.lowest)
+    ranges = cells.highest - cells.lowest
+    seen = (statistics.transition_visits > 0) & (ranges > 0)
     return (
         np.where(seen, cells.lowest + ranges * low, cells.lowest),
         np.where(seen, cells.lowest + ranges * high, cells.highest),
     )
+
+
+def mixture(
+    cells: Cells, statistics: Statistics, _episode: int, delta: float, scale: float = 1.0
+) -> Ends:
+    """The means m that a mixture of all means does not refute: a bet against m pays N / delta.
+
+    With S the sum of n values scaled to [0, 1], and F a distribution of means x, half of it
+    Beta(1/2, 1/2) and a quarter on each end,
+
+        log int x^S (1 - x)^(n - S) dF(x) - S log m - (n - S) log(1 - m) <= log(N / delta).
+
+    If m is the mean, the left side's exponential is a supermartingale that starts at 1: for values
+    0 and 1 it is a ratio of likelihoods, and for others x^v (1 - x)^(1 - v) is below what is linear
+    in v (means of two numbers). By Ville's inequality it ever exceeds N / delta with probability
+    delta / N at most, so that no union over visits is paid for; where a value never occurs, m is at
+    most log(4 N / delta) / n.
+    Cost: a bisection in each cell. Sources: Robbins (1970), Statistical methods related to the law
+    of the iterated logarithm; Krichevsky and Trofimov (1981) for the Beta distribution.
+    """
+    n = statistics.transition_visits.astype(np.float64)
+    ranges = np.maximum(cells.highest - cells.lowest, 1e-300)
+    means, _ = empirical_moments(cells, statistics)
+    shares = np.clip((means - cells.lowest) / ranges, 0.0, 1.0)
+    some = np.maximum(n, 1.0)
+    sums = shares * some
+    with np.errstate(divide="ignore"):
+        entropy = some * (xlogy(shares, shares) + xlog1py(1 - shares, -shares))
+    middle = betaln(sums + 0.5, some - sums + 0.5) - math.log(math.pi) - math.log(2)
+    ends = np.where((shares == 0) | (shares == 1), -math.log(4), -np.inf)
+    # The divergence n kl(share, m) that is allowed: what m = share leaves of the limit.
+    allowed = math.log(cells.n_learnt / delta) - np.logaddexp(middle, ends) + entropy
+    return _divergence_ends(cells, statistics, shares, scale * allowed / some)
 
 
 def osband(
@@ -205,6 +245,7 @@ register(ConfidenceSet("hoeffding", hoeffding))
 register(ConfidenceSet("bernstein", bernstein))
 register(ConfidenceSet("chernoff", chernoff))
 register(ConfidenceSet("osband", osband, by_visits=False))
+register(ConfidenceSet("mixture", mixture))
 
 
 def reward_bounds(

@@ -37,13 +37,16 @@ def counts_of(statistics: Statistics) -> Counts:
 class Said(NamedTuple):
     """What a plan said: V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its
     uncertainty a sum of `widths`, one number for each cell met (where the look-up finds it: several
-    of its numbers may share a cell). Index l belongs to step l + 1.
+    of its numbers may share a cell). Index l belongs to step l + 1. Values that are no such sum
+    have a table: the number of `start_values` at `start_strides` times s is added to V_1(s).
     """
 
     values: Floats  # (horizon, values of all scopes)
     q: Floats  # (horizon, n_entries)
     widths: Floats  # (horizon, n_entries)
     replan_at: Integers  # (n_cells,) visits from which a new plan is due
+    start_values: Floats = np.zeros(1)  # (n_states,), or one number for all
+    start_strides: Integers = np.zeros(0, dtype=np.int64)  # (n_variables,), or none
 
 
 class Logs(NamedTuple):
@@ -72,7 +75,7 @@ def count_episode(
     `tables` holds the defaults of the look-up. Cost: two look-ups for each function and step.
     """
     lookup, n_terms, n_reward_cells = layout.lookup, layout.n_terms, layout.n_reward_cells
-    values, q, widths, replan_at = said
+    values, q, widths, replan_at, start_values, start_strides = said
     visits, outcomes = counts.visits, counts.outcomes
     value_start, outcome_start = layout.value_start, layout.outcome_start
     n_functions = len(value_start) - 1
@@ -106,7 +109,10 @@ def count_episode(
         deselect(lookup, action, tables)
         slack += value - total
         if step == 0:
-            first_value = value
+            at = 0
+            for variable in range(len(start_strides)):
+                at += state[variable] * start_strides[variable]
+            first_value = value + start_values[at]
     logs.optimistic_values[episode] = first_value
     logs.slacks[episode] = slack
     logs.widths[episode] = width
@@ -136,6 +142,8 @@ def count_episodes(
         np.zeros((steps, n_entries)),
         np.zeros((steps, n_entries)),
         np.zeros(len(counts.visits), dtype=np.int64),
+        np.zeros(1),
+        np.zeros(0, dtype=np.int64),
     )
     nothing = np.zeros(1)
     logs = Logs(nothing, nothing, nothing, nothing)

@@ -42,6 +42,12 @@ class Factor:
     n_values: int
     n_cells: int
 
+    def rows(self, boxes: Floats) -> Floats:
+        """One end of its boxes, a row for each assignment of its parents."""
+        n = self.n_cells * self.n_values
+        rows = boxes[self.first_box : self.first_box + n].reshape(self.n_cells, self.n_values)
+        return rows if self.contexts is None else rows[self.contexts]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
@@ -68,6 +74,14 @@ class Products:
 
         Cost: the cells of products times the values of their scopes.
         """
+        boxes_low, boxes_high = self.boxes(low, high, first_cell)
+        low, high = low.copy(), high.copy()
+        for sign, found in ((1.0, high), (-1.0, low)):
+            self._fill(boxes_low, boxes_high, first_cell, sign, found)
+        return low, high
+
+    def boxes(self, low: Floats, high: Floats, first_cell: Integers) -> Ends:
+        """The ends of the probabilities of all factors' values, cell after cell."""
         boxes_low, boxes_high = np.zeros(self.n_boxes), np.ones(self.n_boxes)
         for factor in self.factors:
             cells = np.arange(factor.n_cells)
@@ -81,10 +95,12 @@ class Products:
             # The first value has the rest, whatever that is.
             own_low[:, 0] = np.maximum(0.0, 1 - own_high[:, 1:].sum(axis=1))
             own_high[:, 0] = np.clip(1 - own_low[:, 1:].sum(axis=1), 0.0, 1.0)
-        low, high = low.copy(), high.copy()
-        for sign, found in ((1.0, high), (-1.0, low)):
-            self._fill(boxes_low, boxes_high, first_cell, sign, found)
-        return low, high
+        return boxes_low, boxes_high
+
+    def factors_of(self, groups: Sequence[Scope]) -> tuple[Factor, ...]:
+        """The factors that are whole groups."""
+        by_scope = {factor.scope: factor for factor in self.factors}
+        return tuple(by_scope[group] for group in groups)
 
     def means(
         self, means: Floats, shares: Floats, outcome_start: Integers, first_cell: Integers
@@ -120,10 +136,11 @@ class Products:
             fill_extremes(product.table, product.sizes, product.box_at, low, high, sign, own)
 
 
-def products_of(structure: Structure) -> Products | None:
+def products_of(structure: Structure, groups_too: bool = False) -> Products | None:
     """What to count where independence is stated; None if no function looks at several groups.
 
-    A function whose cells do not tell the cells of its parts apart is counted as it is.
+    A function whose cells do not tell the cells of its parts apart is counted as it is. With
+    `groups_too` every group is a factor, whether functions look at several or not.
     """
     group_of = {p: number for number, group in enumerate(structure.independent) for p in group}
     found = _Builder(structure)
@@ -134,6 +151,8 @@ def products_of(structure: Structure) -> Products | None:
                 parts.setdefault(group_of[position], []).append(position)
         if len(parts) > 1:
             found.add(number, [tuple(part) for part in parts.values()], tuple(parts))
+    if groups_too:
+        found.add_groups()
     return found.products()
 
 
@@ -178,9 +197,14 @@ class _Builder:
             )
         )
 
+    def add_groups(self) -> None:
+        """Make every group a factor."""
+        for number, group in enumerate(self._structure.independent):
+            self._factor(group, *self._told(group, number))
+
     def products(self) -> Products | None:
         """All that was added."""
-        if not self._products:
+        if not self._factors:
             return None
         counted = replace(
             self._structure,

@@ -76,23 +76,40 @@ def model_of(
 
     Episodes start as those that were seen: each variable at the values it had, by itself.
     """
-    assert structure.horizon is not None
     first_cell = cells.first_cells()
-    conditionals = []
-    for number, (group, function) in enumerate(
-        zip(structure.independent, groups.functions, strict=True)
-    ):
+    rows = []
+    for number, function in enumerate(groups.functions):
         contexts = structure.group_contexts[number] if structure.group_contexts else None
-        parents = structure.group_parents[number]
         n_values = int(cells.n_values[first_cell[function]])
-        sizes = [variable.size for variable in structure.inputs]
-        n_entries = sum(table_size(sizes[p] for p in scope) for scope in parents)
+        n_entries = entries_of(structure, structure.group_parents[number])
         at = first_cell[function] + (np.arange(n_entries) if contexts is None else contexts)
-        rows = shares[cells.layout.outcome_start[at][:, None] + np.arange(n_values)]
-        shape = tuple(sizes[position] for position in group)
-        cases = _cases(structure, parents, rows, shape)
+        rows.append(shares[cells.layout.outcome_start[at][:, None] + np.arange(n_values)])
+    initial = initial_of(structure, groups, cells, statistics)
+    return assemble(structure, cells, rows, rewards, initial)
+
+
+def entries_of(structure: Structure, parents: Cases[Scope]) -> int:
+    """Assignments of parents, over all action groups."""
+    sizes = [variable.size for variable in structure.inputs]
+    return sum(table_size(sizes[position] for position in scope) for scope in parents)
+
+
+def assemble(
+    structure: Structure,
+    cells: Cells,
+    rows: Sequence[Floats],
+    rewards: Floats,
+    initial: dict[str, Floats],
+) -> FactoredMDP:
+    """The model in which groups are drawn by these rows, one for each entry of their parents."""
+    assert structure.horizon is not None
+    conditionals = []
+    for group, parents, own in zip(
+        structure.independent, structure.group_parents, rows, strict=True
+    ):
+        shape = tuple(structure.variables[position].size for position in group)
         names = [structure.variables[position].name for position in group]
-        conditionals.append(Conditional(names, cases))
+        conditionals.append(Conditional(names, _cases(structure, parents, own, shape)))
     terms: list[Reward] = []
     begin, sizes_of_terms = 0, np.bincount(cells.term, minlength=len(structure.rewards))
     for term in structure.rewards:
@@ -107,7 +124,7 @@ def model_of(
         conditionals,
         terms,
         structure.horizon,
-        _initial(structure, groups, cells, statistics),
+        initial,
         structure.discount,
     )
 
@@ -135,7 +152,7 @@ def _actions_of(actions: Sequence[str], parents: Cases[Scope], group: int) -> li
     return [actions[action] for action, own in parents.exceptions.items() if own == group]
 
 
-def _initial(
+def initial_of(
     structure: Structure, groups: Groups, cells: Cells, statistics: Statistics
 ) -> dict[str, Floats]:
     """How often each variable began at each value; all values alike before the first episode."""

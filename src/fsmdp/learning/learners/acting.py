@@ -24,6 +24,8 @@ class Acting(NamedTuple):
     q: Floats
     widths: Floats
     replan_at: Integers
+    start_values: Floats = Said._field_defaults["start_values"]
+    start_strides: Integers = Said._field_defaults["start_strides"]
 
     @property
     def said(self) -> Said:

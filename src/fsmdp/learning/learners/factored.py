@@ -70,6 +70,11 @@ class FactoredLearner(CountingLearner):
         """Whether plans are for the best that may be: then what is left to earn caps them."""
         return self.optimistic
 
+    @property
+    def grows_by_steps(self) -> bool:
+        """Whether all steps, and not some cell, are to have grown before there is a plan."""
+        return self.planned_by == SOLVER
+
     def __init__(
         self,
         structure: Structure,
@@ -89,7 +94,8 @@ class FactoredLearner(CountingLearner):
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
         self.network = network_of_structure(structure)
-        self.products = products_of(structure) if independent else None
+        hoping = self.planned_by == SOLVER and self.hopes
+        self.products = products_of(structure, hoping) if independent else None
         if self.planned_by == SOLVER:
             counted = structure if self.products is None else self.products.counted
             self.groups = count_groups(structure, counted)
@@ -229,7 +235,7 @@ class FactoredLearner(CountingLearner):
         grown = np.minimum(np.ceil((1 + self.growth) * n), NEVER)
         due = np.asarray(np.maximum(n + 1, grown), dtype=np.int64)
         constant = self.cells.n_reward_cells
-        if self.planned_by == SOLVER:
+        if self.grows_by_steps:
             # Its plans are dear: the steps of all episodes are to have grown, not some cell.
             due[:constant] = due[constant + 1 :] = NEVER
         else:

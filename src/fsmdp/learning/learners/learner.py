@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -120,8 +121,28 @@ def check_planned(planned: object, learner: Learner) -> Planned:
                 f"{np.dtype(kind)} of shape {shape}; lay it out by cells.layout."
             )
     sizes = [variable.size for variable in structure.variables]
+    _check_starts(acting, sizes, where)
     try:
         check_policy(policy, sizes, structure.actions)
     except ValueError as error:
         raise ModelError(f"{where}: {error}; make it with policy_arrays.") from None
     return planned
+
+
+def _check_starts(acting: Acting, sizes: Sequence[int], where: str) -> None:
+    values, strides = acting.start_values, acting.start_strides
+    steps = [int(stride) for stride in np.ravel(strides)]  # Python's, since those of arrays wrap
+    most = sum(stride * (size - 1) for stride, size in zip(steps, sizes, strict=False))
+    right = (
+        np.asarray(values).dtype == np.float64
+        and np.asarray(strides).dtype == np.int64
+        and values.ndim == strides.ndim == 1
+        and len(steps) in (0, len(sizes))
+        and min(steps, default=0) >= 0
+        and most < len(values)
+    )
+    if not right:
+        raise ModelError(
+            f"{where}: start_values and start_strides do not hold a number for each state; give "
+            "one for each, with a stride for each variable, or leave both out."
+        )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.learning.cells.confidence import reward_bounds
-from fsmdp.learning.learners.factored import FactoredLearner
+from fsmdp.learning.learners.factored import PROGRAM, FactoredLearner
 from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
@@ -37,6 +37,7 @@ class OptimisticFactored(FactoredLearner):
         replan: str | float,
         known_rewards: Sequence[Reward] | None,
         independent: bool,
+        planner: str = PROGRAM,
     ) -> None:
         self.delta, self.scale = as_probability(delta), as_scale(scale)
         self.heuristic = self.heuristic or self.scale != 1.0
@@ -47,6 +48,7 @@ class OptimisticFactored(FactoredLearner):
             replan=replan,
             known_rewards=known_rewards,
             independent=independent,
+            planner=planner,
         )
         noisy = any(
             term.sigma > 0 and not known

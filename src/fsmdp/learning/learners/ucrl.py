@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
-from fsmdp.learning.learners.acting import Planned
+from fsmdp.learning.cells.products import Ends
+from fsmdp.learning.drawn.hoping import Hoping, hoped_rows, hoping_of
+from fsmdp.learning.drawn.model import assemble, initial_of
+from fsmdp.learning.drawn.solving import best_policy
+from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.learners.factored import (
     EVERY_EPISODE,
     PLANNERS,
@@ -22,6 +28,7 @@ from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
 from fsmdp.learning.options import as_choice, check_stated
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
+from fsmdp.model.variables import state_strides
 from fsmdp.planning.intervals import Intervals
 
 PAPER, PRODUCT = "paper", "product"
@@ -32,6 +39,12 @@ PRESETS: dict[str, tuple[str, float, str]] = {
     PRODUCT: ("osband", EVERY_EPISODE, STAGEWISE),
 }
 """By name: confidence sets, growth of a cell that calls for a new plan, program."""
+
+BY_SOLVER: tuple[str, float, str] = ("mixture", 1.0, STAGEWISE)
+"""What `practical` stands for with the solver: the tightest sets, plans when a cell has doubled."""
+
+STEPS_GROWN = 0.2
+"""Of all steps, until there is a new plan, where states are too many to be swept."""
 
 
 class UCRLFactored(OptimisticFactored):
@@ -48,6 +61,14 @@ class UCRLFactored(OptimisticFactored):
 
     Where the structure states independence, sets for functions of several groups are products of
     those of their parts; `independent=False` counts them as they are, as `paper` does by itself.
+
+    With `planner="solver"` the structure must state independence, and `practical` has mixture sets
+    and plans when some cell has doubled. Where all states can be swept, values are the best that
+    boxes around the law of each group allow, at every state: V_1 is an upper bound, nothing is lost
+    to a basis, and slacks are 0. Elsewhere the program's V_1 is the upper bound, and what is
+    followed is the best policy found for one model in the boxes, or the program's; a plan is made
+    when the steps of all episodes have grown by a fifth. Regret is at most what
+    `observable_regret_bound` says in both cases; that it vanishes is known of the first alone.
     """
 
     name = "UCRLFactored"
@@ -67,18 +88,23 @@ class UCRLFactored(OptimisticFactored):
         independent: bool | None = None,
         planner: str = PROGRAM,
     ) -> None:
-        if as_choice(planner, "planner", PLANNERS) == SOLVER:
-            raise ModelError(
-                "planner='solver' follows the best policy for one model, which is not optimistic; "
-                "use PSRLFactored(structure, planner='solver'), or planner='program'."
-            )
+        as_choice(planner, "planner", PLANNERS)
         self.preset = as_choice(preset, "preset", PRESETS)
-        sets, growth, program = PRESETS[self.preset]
+        sets, growth, program = _stands_for(preset, planner)
         sets = as_choice(sets if confidence is None else confidence, "confidence", CONFIDENCE)
         self.confidence = sets
         self.heuristic = CONFIDENCE[sets].heuristic
+        independent = self.preset != PAPER if independent is None else bool(independent)
         if self.preset == PRODUCT:
             check_stated(self.name, structure)
+        if planner == SOLVER:
+            check_stated(f"{self.name}, planner='solver'", structure)
+            if not independent:
+                raise ModelError(
+                    "planner='solver' plans with the law of each group that is independent, and "
+                    "independent=False (or the preset 'paper') leaves groups out; leave that out, "
+                    "or use planner='program'."
+                )
         super().__init__(
             structure,
             delta,
@@ -87,12 +113,24 @@ class UCRLFactored(OptimisticFactored):
             method=program if method is None else method,
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
-            independent=self.preset != PAPER if independent is None else bool(independent),
+            independent=independent,
+            planner=planner,
         )
+        self.hoping: Hoping | None = None
+        if self.planned_by == SOLVER:
+            assert self.products is not None
+            self.hoping = hoping_of(self.structure, self.products, self.cells)
+            if self.hoping is None and replan is None:
+                self.growth = STEPS_GROWN
 
-    def bounds(self) -> Intervals:
-        """The confidence sets as they stand."""
-        found = CONFIDENCE[self.confidence].intervals(
+    @property
+    def grows_by_steps(self) -> bool:
+        """Whether all steps, and not some cell, are to have grown before there is a plan."""
+        return self.planned_by == SOLVER and self.hoping is None
+
+    def cell_bounds(self) -> Intervals:
+        """The confidence sets as they stand, of what is counted."""
+        return CONFIDENCE[self.confidence].intervals(
             self.cells,
             self.statistics,
             self.episode,
@@ -100,6 +138,10 @@ class UCRLFactored(OptimisticFactored):
             self.delta_rewards,
             self.scale,
         )
+
+    def bounds(self) -> Intervals:
+        """The confidence sets as they stand."""
+        found = self.cell_bounds()
         low, high = found.low, found.high
         if self.products is not None:
             low, high = self.products.ends(low, high, self.first_cell)
@@ -107,16 +149,60 @@ class UCRLFactored(OptimisticFactored):
 
     def replan(self) -> Planned:
         """Plan over the confidence sets."""
-        return self.follow(self.bounds())
+        if self.planned_by == PROGRAM:
+            return self.follow(self.bounds())
+        assert self.products is not None
+        found = self.with_known_rewards(self.cell_bounds())
+        boxes = self.products.boxes(found.low, found.high, self.first_cell)
+        if self.hoping is not None:
+            return self._follow_hopes(self.hoping, found, boxes)
+        return self._follow_candidates(found, boxes)
+
+    def _follow_hopes(self, hoping: Hoping, found: Intervals, boxes: Ends) -> Planned:
+        """The greedy policy of the best values that boxes allow; they have a table of their own."""
+        solution = hoping.solve(self.cells, boxes, found.rewards)
+        layout, steps, policy = self.cells.layout, self.horizon, solution.compiled()
+        assert policy is not None
+        acting = Acting(
+            policy,
+            np.zeros((steps, int(layout.value_start[-1]))),
+            np.zeros((steps, len(layout.cell_of))),
+            np.full((steps, len(layout.cell_of)), np.nan),
+            self.replan_at(),
+            solution.values[0].copy(),
+            state_strides([variable.size for variable in self.structure.variables]),
+        )
+        return Planned(acting, 0.0, np.nan)
+
+    def _follow_candidates(self, found: Intervals, boxes: Ends) -> Planned:
+        """The program's values, and the best policy found for a model that they hope for."""
+        assert self.groups is not None
+        assert self.products is not None
+        planned = self.follow(self.bounds())
+        values = planned.acting.values.mean(axis=0)
+        rows = hoped_rows(self.counted_structure(), self.products, boxes, values)
+        initial = initial_of(self.structure, self.groups, self.cells, self.statistics)
+        model = assemble(self.structure, self.cells, rows, found.rewards, initial)
+        own = [("linear program", planned.acting.policy)]
+        _, policy = best_policy(model, lambda: own, int(self.rng.integers(2**31)))
+        return replace(planned, acting=planned.acting._replace(policy=policy))
 
     def options(self) -> Sequence[str]:
-        """Which sets."""
-        return (self.confidence,)
+        """Which sets, and whose values they are if the solver plans."""
+        if self.planned_by == PROGRAM:
+            return (self.confidence,)
+        whose = "a model in the sets" if self.hoping is None else "all states in the sets"
+        return self.confidence, whose
+
+
+def _stands_for(preset: str, planner: str) -> tuple[str, float, str]:
+    """Sets, growth and program of a preset."""
+    return BY_SOLVER if (preset, planner) == ("practical", SOLVER) else PRESETS[preset]
 
 
 def _fill_from_preset(options: Options) -> Options:
     """Say what a preset stands for, so that results tell which sets and program were used."""
-    confidence, growth, method = PRESETS[options["preset"]]
+    confidence, growth, method = _stands_for(options["preset"], options["planner"])
     replan = "episode" if growth == EVERY_EPISODE else growth
     filled = {"confidence": confidence, "replan": replan, "method": method}
     return {name: filled.get(name) if value is None else value for name, value in options.items()}
@@ -132,6 +218,7 @@ ENTRY = LearnerEntry(
         "confidence": (OneOf(CONFIDENCE), None),
         "method": (OneOf(METHODS), None),
         "replan": (REPLAN, None),
+        "planner": (OneOf(PLANNERS), PROGRAM),
         **OPTIMISM,
     },
     uses_basis=True,

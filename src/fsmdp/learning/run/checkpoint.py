@@ -130,7 +130,7 @@ def planned_from_arrays(arrays: dict[str, np.ndarray], structure: Structure) -> 
     sizes = [variable.size for variable in structure.variables]
     policy = policy_from_arrays(under_prefix("policy", arrays), sizes, structure.actions)
     logged = under_prefix("acting", arrays)
-    for name in ("values", "q", "widths"):
+    for name in ("values", "q", "widths", "start_values"):
         if not is_claimed(logged[name]) and not np.isnan(logged[name]).all():
             raise ValueError(f"{name}: expected finite numbers, or NaN and nothing else")
     acting = Acting(policy=policy, **logged)
@@ -152,7 +152,7 @@ def check_series(series: Mapping[str, np.ndarray], done: int, planned: Planned) 
     """
     acting = planned.acting
     behind: dict[str, tuple[Any, ...]] = {
-        "optimistic_values": (acting.values,),
+        "optimistic_values": (acting.values, acting.start_values),
         "slacks": (acting.values, acting.q),
         "widths": (acting.widths,),
         "lifts": (planned.lift,),

@@ -103,7 +103,7 @@ def regret_bound(
             )
             for values, x, parents in facts.functions
         ),
-        slack=_at_least_zero(slack, "slack", "give history.slacks.sum()"),
+        slack=at_least_zero(slack, "slack", "give history.slacks.sum()"),
         probability=1 - 3 * delta,
     )
 
@@ -175,7 +175,7 @@ def hoeffding_regret_bound(
     """
     facts = _facts(structure, episodes, delta, w_norm, h_max)
     t, tau, rewards = facts.steps, facts.horizon, structure.rewards
-    growth = _at_least_zero(growth, "growth", "0 is a plan every episode")
+    growth = at_least_zero(growth, "growth", "0 is a plan every episode")
     below_zero = sum(max(0.0, -term.low) for term in rewards)
     union = math.pi**2 * t**2 / (6 * delta)
     n_rewards = max(1, sum(facts.reward_cells))
@@ -198,7 +198,7 @@ def hoeffding_regret_bound(
             reach * ((2 + growth) * tau * x + 4 * math.sqrt((1 + growth) * x * t * logs))
             for reach, (_, x, _) in zip(ranges, facts.functions, strict=True)
         ),
-        slack=_at_least_zero(slack, "slack", "give history.slacks.sum()"),
+        slack=at_least_zero(slack, "slack", "give history.slacks.sum()"),
         probability=1 - 3 * delta,
     )
 
@@ -229,10 +229,10 @@ def _facts(
     if w_norm is None:
         largest = sum(max(abs(term.low), abs(term.high)) for term in structure.rewards)
         w_norm = structure.horizon * largest
-    w_norm = _at_least_zero(w_norm, "w_norm", "history.w_norms shows norms that plans had")
+    w_norm = at_least_zero(w_norm, "w_norm", "history.w_norms shows norms that plans had")
     if h_max is None:
         h_max = max(float(abs(table.values).max()) for table in structure.basis)
-    h_max = _at_least_zero(h_max, "h_max", "leave it out for the largest |h_j|")
+    h_max = at_least_zero(h_max, "h_max", "leave it out for the largest |h_j|")
     return _Facts(
         structure.horizon,
         episodes * structure.horizon,
@@ -251,7 +251,8 @@ def _facts(
     )
 
 
-def _at_least_zero(value: object, where: str, remedy: str) -> float:
+def at_least_zero(value: object, where: str, remedy: str) -> float:
+    """A number that is not negative."""
     number = as_number(value, where, remedy)
     if number < 0:
         raise ModelError(f"{where}: expected at least 0, found {show(value)}; {remedy}.")
