@@ -66,7 +66,7 @@ def test_what_it_counts_in_the_end_is_what_one_who_was_told_counts():
     assert one.statistics.episodes == 50
     one.statistics.check_counts(one.cells, 50)
     total = one.statistics.reward_sums.sum()
-    assert total == pytest.approx(sum(e.rewards.sum() for e in learner._episodes))
+    assert total == pytest.approx(learner.seen.terms.sum())
     assert total > 0
 
 
@@ -92,13 +92,32 @@ def test_states_that_are_none_are_refused():
     fsmdp.learn(model, learner, episodes=5)
     state = learner.state()
     for name, wrong in (
-        ("states", state["states"] + 2),
-        ("actions", state["actions"] - 9),
-        ("rewards", state["rewards"][:, 1:]),
+        ("seen states", state["seen states"] + 2),
+        ("seen actions", state["seen actions"] - 9),
+        ("seen terms", state["seen terms"][:, 1:]),
+        ("seen steps", state["seen steps"] * 2),
         ("searched", np.array(10**6)),
     ):
-        with pytest.raises(ValueError, match="transitions"):
+        with pytest.raises(ValueError, match=r"transition|step"):
             fsmdp.UCRLDiscovering(told_nothing(model)).restore(state | {name: wrong})
+
+
+def test_what_is_remembered_gives_back_the_episodes_that_were_recorded():
+    model = fsmdp.domains.sysadmin(3, horizon=5, administrators=2)
+    structure = model.structure(fsmdp.Basis.singles(model))
+    learner = fsmdp.UCRLDiscovering(structure)
+    played = fsmdp.record(model, "random", 7, seed=1)
+    lengths = [5, 3, 1, 5, 2, 5, 4]  # episodes may end early
+    for episode, length in enumerate(lengths):
+        learner.remember(type(played)(*(part[episode : episode + 1] for part in played)), length)
+    found, steps = learner.seen.episodes(5)
+    assert steps.tolist() == lengths
+    for episode, length in enumerate(lengths):
+        before, after = played.states[episode, :length], played.states[episode, length, :3]
+        np.testing.assert_array_equal(found.states[episode, :length], before)
+        np.testing.assert_array_equal(found.states[episode, length, :3], after)
+        rewards = played.rewards[episode, :length]
+        np.testing.assert_array_equal(found.rewards[episode, :length], rewards)
 
 
 def test_action_variables_and_ends_of_episodes_are_learnt_too():

@@ -15,7 +15,7 @@ from fsmdp.foundation.kinds import WHOLE
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.kernel import count_episodes, counts_of
 from fsmdp.learning.learners.acting import NEVER, Acting, Planned
-from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
@@ -24,7 +24,6 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope
-from fsmdp.simulation.simulate import Record
 
 GROWTH = 0.1
 """Of the steps seen, until there is a new plan."""
@@ -37,7 +36,7 @@ PRICE = 1.0
 is left out in the next plan."""
 
 
-class UCRLDiscovering(CountingLearner):
+class UCRLDiscovering(RememberingLearner):
     """Optimism over confidence sets, in the structure that predicts best so far.
 
     Of the structure it is told, parents of functions and groups are not looked at; variables,
@@ -79,8 +78,6 @@ class UCRLDiscovering(CountingLearner):
         self.max_parents = as_whole(max_parents, "max_parents", 1)
         self.confidence = as_choice(confidence, "confidence", CONFIDENCE)
         self._known_rewards = known_rewards
-        self._episodes: list[Record] = []
-        self._lengths: list[int] = []
         self._searched = 0  # transitions that the last search had
         self._found: Structure | None = None
         super().__init__(structure, seed=seed, known_rewards=known_rewards)
@@ -91,11 +88,6 @@ class UCRLDiscovering(CountingLearner):
             self.structure.with_parents(_nothing(self.structure)), independent=(), group_parents=()
         )
 
-    def remember(self, record: Record, steps: int) -> None:
-        """Remember an episode."""
-        self._episodes.append(Record(*(array[0].copy() for array in record)))
-        self._lengths.append(steps)
-
     @property
     def found(self) -> Structure:
         """The structure that was planned with last."""
@@ -103,11 +95,11 @@ class UCRLDiscovering(CountingLearner):
 
     def transitions(self) -> Transitions | None:
         """All that was seen, in order; None before the first episode."""
-        return self._first(sum(self._lengths))
+        return self._first(len(self.seen.actions)) if len(self.seen.actions) else None
 
     def replan(self) -> Planned:
         """Find the structure in what was seen, and plan in it."""
-        seen = sum(self._lengths)
+        seen = len(self.seen.actions)
         if seen > self._searched:
             self._search(seen)
         inner = UCRLFactored(
@@ -118,10 +110,10 @@ class UCRLDiscovering(CountingLearner):
             scale=self.scale,
             known_rewards=self._known_rewards,
         )
-        if self._episodes:
+        if seen:
             counts = counts_of(inner.statistics)
-            lengths = np.array(self._lengths, dtype=np.int64)
-            count_episodes(inner.cells.layout, counts, inner.term_known, self._record(), lengths)
+            record, lengths = self.seen.episodes(self.horizon)
+            count_episodes(inner.cells.layout, counts, inner.term_known, record, lengths)
             inner.statistics.episodes = len(lengths)
         return self._as_planned(inner.replan())
 
@@ -140,7 +132,6 @@ class UCRLDiscovering(CountingLearner):
     def _search(self, seen: int) -> None:
         """The structure that predicts best what was seen so far."""
         data = self._first(seen)
-        assert data is not None
         limits = Limits(self.max_parents, -math.log(self.delta / 2), 0.1, 1)
         self._searched = seen
         taken = np.bincount(data.taken, minlength=data.n_actions)
@@ -152,66 +143,28 @@ class UCRLDiscovering(CountingLearner):
             ]
         )
 
-    def _first(self, n_transitions: int) -> Transitions | None:
-        if not self._episodes:
-            return None
-        record, n = self._record(), len(self.structure.variables)
-        taken = np.arange(record.actions.shape[1]) < np.array(self._lengths)[:, None]
-        before, after = record.states[:, :-1][taken], record.states[:, 1:, :n][taken]
-        actions = record.actions[taken]
-        if isinstance(self.structure.actions, Actions):
-            actions = np.zeros(len(actions), dtype=np.int64)
-        first = slice(n_transitions)
+    def _first(self, n_transitions: int) -> Transitions:
+        seen = self.seen.first(n_transitions)
         return Transitions(
             self.structure.variables,
             self.structure.actions,
-            before[first].astype(np.int64),
-            actions[first],
-            after[first].astype(np.int64),
+            seen.states.copy(),
+            seen.actions.copy(),
+            seen.following.copy(),
         )
 
-    def _record(self) -> Record:
-        return Record(*(np.stack(arrays) for arrays in zip(*self._episodes, strict=True)))
-
     def state(self) -> dict[str, np.ndarray]:
-        """The random state, and all that was seen."""
-        kept = super().state() | {
-            "lengths": np.array(self._lengths, dtype=np.int64),
-            "searched": np.array(self._searched),
-        }
-        return kept | (self._record()._asdict() if self._episodes else {})
+        """What was seen, and how much of it the last search had."""
+        return super().state() | {"searched": np.array(self._searched)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back, and search again in what the last search had."""
         super().restore(state)
-        lengths, searched = state["lengths"], int(state["searched"])
-        if len(lengths):
-            record = Record(*(state[name] for name in Record._fields))
-            self._check(record, lengths, searched)
-            self._episodes = [Record(*one) for one in zip(*record, strict=True)]
-            self._lengths = [int(length) for length in lengths]
+        searched = int(state["searched"])
+        if not 0 <= searched <= len(self.seen.actions):
+            raise ValueError("searched: expected no more transitions than were seen")
         if searched:
             self._search(searched)
-
-    def _check(self, record: Record, lengths: np.ndarray, searched: int) -> None:
-        n, steps = len(lengths), self.horizon
-        inputs = self.structure.inputs
-        shapes = (n, steps + 1, len(inputs)), (n, steps), (n, steps, len(self.structure.rewards))
-        sizes = np.array([variable.size for variable in inputs])
-        listed = 1 if isinstance(self.structure.actions, Actions) else len(self.structure.actions)
-        right = (
-            tuple(array.shape for array in record) == shapes
-            and record.states.dtype == np.int32
-            and record.actions.dtype == lengths.dtype == np.int64
-            and record.rewards.dtype == np.float64
-            and ((record.states >= 0) & (record.states < sizes)).all()
-            and (listed == 1 or ((record.actions >= 0) & (record.actions < listed)).all())
-            and np.isfinite(record.rewards).all()
-            and ((lengths >= 1) & (lengths <= steps)).all()
-            and 0 <= searched <= lengths.sum()
-        )
-        if not right:
-            raise ValueError("transitions: expected episodes of this structure")
 
     def describe(self) -> str:
         """The options that matter."""

@@ -102,7 +102,7 @@ def test_a_run_that_was_cut_off_resumes_bit_for_bit(tmp_path):
     [
         ("seen states", lambda a: a + 9),
         ("seen actions", lambda a: a[:-1]),
-        ("seen rewards", lambda a: a * np.nan),
+        ("seen terms", lambda a: a * np.nan),
         ("seen steps", lambda a: a.astype(float)),
     ],
 )

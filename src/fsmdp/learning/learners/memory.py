@@ -10,6 +10,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import check_size
 from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.simulate import Record
@@ -22,13 +23,37 @@ MOST_NUMBERS = 2**27
 
 
 class Seen(NamedTuple):
-    """Transitions, one a row."""
+    """Transitions, one a row, in the order in which they were seen."""
 
-    states: Integers  # (n, n_variables)
+    states: Integers  # (n, n_inputs) the state, and the action taken there if it has variables
     actions: Integers  # (n,)
-    rewards: Floats  # (n,) of the terms that are not known, together
+    terms: Floats  # (n, n_terms) rewards; 0 for terms that are known
     following: Integers  # (n, n_variables)
     steps: Integers  # (n,) from 0
+
+    @property
+    def rewards(self) -> Floats:
+        """Of the terms that are not known, together."""
+        return np.asarray(self.terms.sum(axis=1))
+
+    def first(self, n: int) -> Seen:
+        """The first n transitions; views."""
+        states, actions, terms, following, steps = self
+        return Seen(states[:n], actions[:n], terms[:n], following[:n], steps[:n])
+
+    def episodes(self, horizon: int) -> tuple[Record, Integers]:
+        """The same as recorded episodes, and the number of steps of each."""
+        starts = np.flatnonzero(self.steps == 0)
+        lengths = np.diff([*starts, len(self.steps)])
+        of = np.repeat(np.arange(len(starts)), lengths)
+        n_variables = self.following.shape[1]
+        states = np.zeros((len(starts), horizon + 1, self.states.shape[1]), dtype=np.int32)
+        actions = np.zeros((len(starts), horizon), dtype=np.int64)
+        terms = np.zeros((len(starts), horizon, self.terms.shape[1]))
+        states[of, self.steps + 1, :n_variables] = self.following
+        states[of, self.steps] = self.states
+        actions[of, self.steps], terms[of, self.steps] = self.actions, self.terms
+        return Record(states, actions, terms), lengths
 
 
 def memory_of(learner: object) -> Remember | None:
@@ -46,20 +71,19 @@ class RememberingLearner(CountingLearner):
     @property
     def seen(self) -> Seen:
         """All transitions so far; views."""
-        n = self._n_seen
-        states, actions, rewards, following, steps = self._room(n)
-        return Seen(states[:n], actions[:n], rewards[:n], following[:n], steps[:n])
+        return self._room(self._n_seen).first(self._n_seen)
 
     def remember(self, record: Record, steps: int) -> None:
         """Keep an episode."""
         n = len(self.structure.variables)
         first, last = self._n_seen, self._n_seen + steps
         room = self._room(last)
-        states = record.states[0, : steps + 1, :n]
-        room.states[first:last], room.following[first:last] = states[:-1], states[1:]
-        room.actions[first:last] = record.actions[0, :steps]
+        room.states[first:last] = record.states[0, :steps]
+        room.following[first:last] = record.states[0, 1 : steps + 1, :n]
+        listed = n_listed(self.structure.actions) > 1  # otherwise variables say what was done
+        room.actions[first:last] = record.actions[0, :steps] if listed else 0
         room.steps[first:last] = np.arange(steps)
-        room.rewards[first:last] = record.rewards[0, :steps, ~self.term_known].sum(axis=0)
+        room.terms[first:last] = np.where(self.term_known, 0.0, record.rewards[0, :steps])
         self._n_seen = last
 
     def forget(self) -> None:
@@ -82,7 +106,7 @@ class RememberingLearner(CountingLearner):
         """Take a state back."""
         super().restore(state)
         parts = Seen(*(state[f"seen {name}"] for name in Seen._fields))
-        n, sizes = len(parts.actions), [variable.size for variable in self.structure.variables]
+        n, sizes = len(parts.actions), [variable.size for variable in self.structure.inputs]
         for part, like in zip(parts, self._room(0), strict=True):
             if part.dtype != like.dtype or part.shape != (n, *like.shape[1:]):
                 raise ValueError("seen: expected a row for each transition")
@@ -90,12 +114,14 @@ class RememberingLearner(CountingLearner):
             ((part >= 0) & (part < most)).all()
             for part, most in (
                 (parts.states, sizes),
-                (parts.following, sizes),
-                (parts.actions, len(self.structure.actions)),
+                (parts.following, sizes[: len(self.structure.variables)]),
+                (parts.actions, n_listed(self.structure.actions)),
                 (parts.steps, self.horizon),
             )
         )
-        if not within or not np.isfinite(parts.rewards).all():
+        # An episode begins at step 0, and goes on step by step.
+        goes_on = np.diff(parts.steps, prepend=-1) == 1
+        if not within or not np.isfinite(parts.terms).all() or (parts.steps[~goes_on] != 0).any():
             raise ValueError("seen: expected states, actions and steps of this structure")
         self._seen, self._n_seen = parts, n
 
@@ -104,17 +130,18 @@ class RememberingLearner(CountingLearner):
         if self._seen is not None and n <= len(self._seen.actions):
             return self._seen
         n_variables, size = len(self.structure.variables), max(64, 2 * n)
+        n_inputs, n_terms = len(self.structure.inputs), len(self.structure.rewards)
         check_size(
-            size * (2 * n_variables + 3),
+            size * (n_inputs + n_variables + n_terms + 2),
             MOST_NUMBERS,
             f"{self.name} remembers every transition, after {n} of them",
             "run fewer episodes, or use PSRLFactored, which only counts",
             unit="numbers",
         )
         grown = Seen(
-            np.zeros((size, n_variables), dtype=np.int64),
+            np.zeros((size, n_inputs), dtype=np.int64),
             np.zeros(size, dtype=np.int64),
-            np.zeros(size),
+            np.zeros((size, n_terms)),
             np.zeros((size, n_variables), dtype=np.int64),
             np.zeros(size, dtype=np.int64),
         )
