@@ -8,6 +8,7 @@ from tests.learning.learning_models import (
     assert_below_the_theorems,
     coins,
     expected_regret,
+    policy_value,
     record_plans,
 )
 
@@ -134,8 +135,7 @@ def test_measured_regret_is_below_the_theorem_of_the_product_form(model, known):
     learner = fsmdp.UCRLFactored(structure, "product", planner="solver", known_rewards=rewards)
     plans = record_plans(learner)
     history = fsmdp.learn(model, learner, episodes=episodes, seed=3)
-    initial = exact.flat.initial()
-    values = [initial @ fsmdp.evaluate_exactly(model, p.acting.policy.table) for p in plans]
+    values = [policy_value(exact, planned) for planned in plans]
     losses = exact.start_value - np.array(values)[np.cumsum(history.replans) - 1]
     assert (losses >= -1e-9).all()
     assert losses.sum() > 0, "a run without regret shows nothing"
@@ -266,6 +266,10 @@ RING_TARGETS = {
         lambda s, r, i: fsmdp.UCRLFactored(s, seed=i, confidence="weissman", known_rewards=r),
     ),
     "posterior sampling": (30, lambda s, r, i: fsmdp.PSRLFactored(s, i, known_rewards=r)),
+    "posterior sampling, solver": (
+        12,
+        lambda s, r, i: fsmdp.PSRLFactored(s, i, planner="solver", known_rewards=r),
+    ),
 }
 
 
