@@ -48,33 +48,11 @@ class _Step:
 
     def run(self, after: Floats, before: Floats, begin: int, end: int) -> None:
         loops = self.loops
-        if self.high is not None:
-            contract_best(
-                after,
-                before,
-                self.table,
-                self.high,
-                self.offsets,
-                loops.sizes,
-                loops.strides,
-                loops.moves,
-                loops.is_smooth,
-                begin,
-                end,
-            )
-            return
-        contract(
-            after,
-            before,
-            self.table,
-            self.offsets,
-            loops.sizes,
-            loops.strides,
-            loops.moves,
-            loops.is_smooth,
-            begin,
-            end,
-        )
+        where = loops.sizes, loops.strides, loops.moves, loops.is_smooth
+        if self.high is None:
+            contract(after, before, self.table, self.offsets, *where, begin, end)
+        else:
+            contract_best(after, before, self.table, self.high, self.offsets, *where, begin, end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
