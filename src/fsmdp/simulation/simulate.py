@@ -160,19 +160,19 @@ def simulate_each(
     policy: CompiledPolicy,
     rngs: tuple[np.random.Generator, ...],
     discount: float,
-    restart: bool,
-    first_step: int,
     steps: int,
-    values: Integers,
     returns: Floats,
-    record: Record,
 ) -> None:
-    """As many episodes of each generator: one call where calling takes as long as a few.
-
-    Arguments are those of `simulate`, even where they are always the same: constants have types of
-    their own, for which it would be compiled again.
-    """
+    """As many new episodes of each generator: one call where calling takes as long as a few."""
+    values = np.zeros(model.n_slots, dtype=np.int64)
+    unrecorded = Record(
+        np.zeros((0, 1, model.n_inputs), dtype=np.int32),
+        np.zeros((0, 0), dtype=np.int64),
+        np.zeros((0, 0, len(model.reward_sigmas))),
+    )
+    # Constants have types of their own, for which `simulate` would be compiled again.
+    restart, first = len(rngs) > 0, min(steps, 0)
     count = len(returns) // len(rngs)
     for i in range(len(rngs)):
         part = returns[i * count : (i + 1) * count]
-        simulate(model, policy, rngs[i], discount, restart, first_step, steps, values, part, record)
+        simulate(model, policy, rngs[i], discount, restart, first, steps, values, part, unrecorded)

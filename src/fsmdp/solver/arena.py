@@ -87,11 +87,7 @@ class Arena:
         if check is not None:
             check()
         rngs = tuple(np.random.default_rng((seed, chunk + i)) for i in range(TOGETHER))
-        values = np.zeros(self.compiled.n_slots, dtype=np.int64)
-        record, discount = new_record(self.compiled, 0, 0), self.model.discount
-        simulate_each(
-            self.compiled, policy, rngs, discount, True, 0, self.steps, values, returns, record
-        )
+        simulate_each(self.compiled, policy, rngs, self.model.discount, self.steps, returns)
 
     def _run(
         self,
