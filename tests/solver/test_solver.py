@@ -13,10 +13,12 @@ import fsmdp
 from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.planner import Request
+from fsmdp.policies.followed import array_policy
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import arena
 from fsmdp.solver.bounding import Bounding
+from fsmdp.solver.judge import Judge
 from fsmdp.solver.loop import Loop, Wishes
 
 FEW = settings(max_examples=12, deadline=None)
@@ -231,6 +233,22 @@ def test_chunks_that_one_call_runs_are_the_same_episodes(monkeypatch):
     monkeypatch.setattr(arena, "simulate_each", lambda *given: calls.append(1) or several(*given))
     assert np.array_equal(ring.returns(policy, 2350, 3), one_by_one)
     assert len(calls) == 5
+
+
+def test_policies_that_lost_are_let_go_while_others_are_tried():
+    """Each may be hundreds of megabytes: tables for every step."""
+    model = domains.sysadmin(5, horizon=6)
+    judge, tables = Judge(arena.arena_of(model), 0), []
+    for number, name in enumerate(("random", *model.actions[:4])):
+        policy = array_policy(name, model, name)
+        arrays = policy.compiled()
+        judge.consider(name, policy, arrays, float(number))
+        tables.append(weakref.ref(arrays.table))
+    del policy, arrays
+    gc.collect()
+    kept = [one for one, table in zip(judge.tried, tables, strict=True) if table() is not None]
+    assert [one.name for one in kept] == [judge.incumbent.name]
+    assert [one.seconds for one in judge.tried] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.parametrize("limits", [{"rounds": 0}, {"time_limit": 2.0}])

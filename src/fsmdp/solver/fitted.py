@@ -60,7 +60,7 @@ class Fitted(Planner):
             method="fitted",
             policy=judge.incumbent.policy,
             ended=ended,
-            candidates=judge.candidates(),
+            candidates=tuple(judge.tried),
         )
 
     def _rounds(self, model: FactoredMDP, basis: Basis | None, judge: Judge, clock: Clock) -> None:

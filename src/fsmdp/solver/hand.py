@@ -102,18 +102,17 @@ class Hand:
                 self.at_start, self.proof = bound, proof
         return better
 
-    def consider(self, name: str, view: View, policy: PlannedPolicy) -> bool:
-        """Judge a candidate of a view; True if it is the incumbent now."""
+    def consider(self, name: str, view: View, policy: PlannedPolicy) -> Judged:
+        """Judge a candidate of a view, which may become the incumbent."""
         own = view.policy(policy)
         arrays = own.compiled()
         assert arrays is not None
-        better = self.judge.consider(name, own, arrays, self.seconds(), self.searching.check)
-        mean = self.judge.judged[-1].mean
+        found = self.judge.consider(name, own, arrays, self.seconds(), self.searching.check)
         known = self.best_of_view.get(view.name)
-        if isinstance(policy, Greedy) and (known is None or mean > known[0]):
-            self.best_of_view[view.name] = mean, policy
-        self.note(name, "policy" if better else "")
-        return better
+        if isinstance(policy, Greedy) and (known is None or found.mean > known[0]):
+            self.best_of_view[view.name] = found.mean, policy
+        self.note(name, "policy" if found is self.judge.incumbent else "")
+        return found
 
     def closed(self, wanted: float | None) -> bool:
         """Whether the gap is as small as was asked for."""
@@ -154,7 +153,7 @@ class Hand:
                 (*base.effort.choices, f"policy: {name}"),
             ),
             incumbent=incumbent,
-            candidates=self.judge.candidates(),
+            candidates=tuple(self.judge.tried),
             log=tuple(self.log),
         )
 

@@ -43,12 +43,15 @@ class Judged(Averaged):
 
 
 class Judge:
-    """Keeps the best candidate so far. All meet the same episodes, so differences are paired."""
+    """Keeps the best candidate so far. All meet the same episodes, so differences are paired.
+
+    Of the others it keeps what they earned, and no policies, which can be large.
+    """
 
     def __init__(self, arena: Arena, seed: int) -> None:
         self.arena = arena
         self.seed = seed
-        self.judged: list[Judged] = []
+        self.tried: list[Candidate] = []
         self.incumbent: Judged | None = None
 
     def consider(
@@ -58,32 +61,25 @@ class Judge:
         arrays: CompiledPolicy,
         seconds: float,
         check: Callable[[], None] | None = None,
-    ) -> bool:
-        """Judge a candidate; True if it is the incumbent now."""
+    ) -> Judged:
+        """Judge a candidate, which may become the incumbent."""
         returns = self.arena.returns(arrays, SCREENING, self.seed, 0, check)
         best = self.incumbent
         if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
             more = self.arena.returns(arrays, COMPARING - SCREENING, self.seed, SCREENING, check)
             returns = np.concatenate([returns, more])
         found = Judged(name, policy, arrays, returns, seconds)
-        self.judged.append(found)
+        error, episodes = found.standard_error, len(returns)
+        self.tried.append(Candidate(name, found.mean, error, episodes, seconds))
         if best is None or (len(returns) == COMPARING and found.mean > best.mean):
             self.incumbent = found
-            return True
-        return False
+        return found
 
     def take(self, name: str, policy: PlannedPolicy, seconds: float) -> None:
         """Make a candidate the incumbent whose value is known without episodes."""
         arrays = policy.compiled()
         assert arrays is not None
         self.incumbent = Judged(name, policy, arrays, np.zeros(0), seconds)
-
-    def candidates(self) -> tuple[Candidate, ...]:
-        """All that were tried, in the order in which they were."""
-        return tuple(
-            Candidate(one.name, one.mean, one.standard_error, len(one.returns), one.seconds)
-            for one in self.judged
-        )
 
     def judge_again(self, episodes: int, clock: Clock) -> Floats:
         """Returns of the incumbent in fresh episodes, which did not help to choose it.

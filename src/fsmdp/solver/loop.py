@@ -283,8 +283,8 @@ class Loop:
         with self.hand.lock:
             offers, self.offers = self.offers, []
         for program, plan in offers:
-            self.hand.consider(f"policy of program of {program.name}", program.view, plan.policy)
-            self._show(engines, self.hand.judge.judged[-1].arrays)
+            name = f"policy of program of {program.name}"
+            self._show(engines, self.hand.consider(name, program.view, plan.policy).arrays)
 
     def _show(self, engines: list[Engine], arrays: CompiledPolicy) -> None:
         """Let all fits know the states that a policy meets."""
@@ -312,8 +312,7 @@ class Loop:
         policy = engine.fitting.fit(self.hand.searching.check)
         engine.n_fits += 1
         name = f"{engine.name}, {len(engine.fitting.basis)} functions"
-        self.hand.consider(name, engine.view, policy)
-        judged = self.hand.judge.judged[-1]
+        judged = self.hand.consider(name, engine.view, policy)
         engine.best = max(engine.best, judged.mean)
         states = self.hand.judge.arena.states(
             judged.arrays, EPISODES, self.wishes.seed + 2 + engine.n_fits
@@ -365,8 +364,8 @@ class Loop:
         self.projections[view.name] = found
         kept = len({position for one in found for position in one.kept})
         name = f"{view.name}projections onto {plural(kept, 'variable')}"
-        self.hand.consider(name, view, policy_of(fitting, found, self.wishes.seed))
-        self._show(engines, self.hand.judge.judged[-1].arrays)
+        judged = self.hand.consider(name, view, policy_of(fitting, found, self.wishes.seed))
+        self._show(engines, judged.arrays)
 
     def _everywhere(self, engine: Engine) -> list[Engine]:
         """Give a fit the projections' functions; perhaps another that is shown all places.
