@@ -10,6 +10,7 @@ from tests.joint_models import all_states, joint_model
 
 import fsmdp
 from fsmdp.elimination import build
+from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.sampling import sample
 from fsmdp.planning.bellman import network_of_model
 from fsmdp.planning.oracle import separate
@@ -212,7 +213,7 @@ def test_duals_of_rows_give_allowed_states_and_actions_of_their_frequencies(seed
     whole = np.concatenate(duals)
     kept = whole if rows.kept is None else whole[rows.kept]
     assert kept.sum() == len(schedule.steps)  # nothing of an allowed assignment is ruled out
-    states, _ = sample(schedule, rows.spread(kept), 3, np.random.default_rng(0))
+    states, _ = sample(schedule, flatten(schedule), rows.spread(kept), 3, np.random.default_rng(0))
     assert (states == best).all()
 
 
