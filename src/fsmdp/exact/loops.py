@@ -197,17 +197,18 @@ def contract_best(
         if n_outcomes == 2:
             one, two = before[at + offsets[0] :], before[at + offsets[1] :]
             if is_smooth:
-                least, most = 1.0 - high[row], high[row + 1]
+                least = max(low[row + 1], 1.0 - high[row])
+                most = min(high[row + 1], 1.0 - low[row])
                 for i in range(block):
                     gained = two[i] - one[i]
                     target[i] = one[i] + max(least * gained, most * gained)
             else:
                 for i in range(block):
                     source, entry = moves[0, i], row + moves[1, i]
+                    least = max(low[entry + 1], 1.0 - high[entry])
+                    most = min(high[entry + 1], 1.0 - low[entry])
                     gained = two[source] - one[source]
-                    target[i] = one[source] + max(
-                        (1.0 - high[entry]) * gained, high[entry + 1] * gained
-                    )
+                    target[i] = one[source] + max(least * gained, most * gained)
             continue
         for i in range(block):
             source, entry = at + moves[0, i], row + moves[1, i]

@@ -32,9 +32,7 @@ Check = Callable[[], None]
 
 Ends = tuple[Floats, Floats]
 Boxes = Sequence[Sequence[Ends]]
-"""Lower and upper ends of the probabilities of each mechanism, group by group, in place of tables.
-
-Ends of two outcomes are those of numbers that add up to 1: low = 1 - high of the other."""
+"""Lower and upper ends of the probabilities of each mechanism, by group, in place of tables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,8 @@ def simulate_each(
         np.zeros((0, 0, len(model.reward_sigmas))),
     )
     # Constants have types of their own, for which `simulate` would be compiled again.
-    restart, first = len(rngs) > 0, min(steps, 0)
+    restart: Any = np.bool_(True)
+    first: Any = np.int64(0)
     count = len(returns) // len(rngs)
     for i in range(len(rngs)):
         part = returns[i * count : (i + 1) * count]

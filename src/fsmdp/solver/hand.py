@@ -124,7 +124,7 @@ class Hand:
     def solved(self, name: str, view: View, policy: PlannedPolicy, value: float) -> None:
         """Take a policy whose value is known and optimal."""
         self.exact = value
-        self.judge.take(name, view.policy(policy), self.seconds())
+        self.judge.take(name, view.policy(policy))
         self.note(f"{name}, solved", "policy, bound")
 
     def plan(self, stopped: Status | None) -> Plan:

@@ -39,7 +39,6 @@ class Judged(Averaged):
     policy: PlannedPolicy = field(repr=False)
     arrays: CompiledPolicy = field(repr=False)
     returns: Floats = field(repr=False)
-    seconds: float
 
 
 class Judge:
@@ -68,18 +67,18 @@ class Judge:
         if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
             more = self.arena.returns(arrays, COMPARING - SCREENING, self.seed, SCREENING, check)
             returns = np.concatenate([returns, more])
-        found = Judged(name, policy, arrays, returns, seconds)
+        found = Judged(name, policy, arrays, returns)
         error, episodes = found.standard_error, len(returns)
         self.tried.append(Candidate(name, found.mean, error, episodes, seconds))
         if best is None or (len(returns) == COMPARING and found.mean > best.mean):
             self.incumbent = found
         return found
 
-    def take(self, name: str, policy: PlannedPolicy, seconds: float) -> None:
+    def take(self, name: str, policy: PlannedPolicy) -> None:
         """Make a candidate the incumbent whose value is known without episodes."""
         arrays = policy.compiled()
         assert arrays is not None
-        self.incumbent = Judged(name, policy, arrays, np.zeros(0), seconds)
+        self.incumbent = Judged(name, policy, arrays, np.zeros(0))
 
     def judge_again(self, episodes: int, clock: Clock) -> Floats:
         """Returns of the incumbent in fresh episodes, which did not help to choose it.

@@ -19,6 +19,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.registry import Registry
 from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.divergence import fill_divergence_ends
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.lookup import Integers
@@ -27,8 +28,6 @@ from fsmdp.planning.intervals import Intervals
 
 Ends = tuple[Floats, Floats]
 """Lower and upper ends, one of each for every cell."""
-
-BISECTIONS = 50
 
 Means = Callable[[Cells, Statistics, int, float, float], Ends]
 """From cells, statistics, episode, delta and scale to the ends of every transition cell's mean."""
@@ -175,11 +174,16 @@ def chernoff(
     Cost: a bisection in each cell. Source: Garivier and Cappe (2011), Lemma 9.
     """
     n = np.maximum(statistics.transition_visits, 1)
-    ranges = np.maximum(cells.highest - cells.lowest, 1e-300)
-    means, _ = empirical_moments(cells, statistics)
-    shares = np.clip((means - cells.lowest) / ranges, 0.0, 1.0)
+    shares = _shares(cells, statistics)
     allowed = scale * _visits_log(2 * cells.n_learnt, n, delta) / n
     return _divergence_ends(cells, statistics, shares, allowed)
+
+
+def _shares(cells: Cells, statistics: Statistics) -> Floats:
+    """Averages, scaled to [0, 1]."""
+    ranges = np.maximum(cells.highest - cells.lowest, 1e-300)
+    means, _ = empirical_moments(cells, statistics)
+    return np.asarray(np.clip((means - cells.lowest) / ranges, 0.0, 1.0))
 
 
 def _divergence_ends(cells: Cells, statistics: Statistics, shares: Floats, allowed: Floats) -> Ends:
@@ -213,9 +217,7 @@ def mixture(
     of the iterated logarithm; Krichevsky and Trofimov (1981) for the Beta distribution.
     """
     n = statistics.transition_visits.astype(np.float64)
-    ranges = np.maximum(cells.highest - cells.lowest, 1e-300)
-    means, _ = empirical_moments(cells, statistics)
-    shares = np.clip((means - cells.lowest) / ranges, 0.0, 1.0)
+    shares = _shares(cells, statistics)
     some = np.maximum(n, 1.0)
     sums = shares * some
     with np.errstate(divide="ignore"):
@@ -312,33 +314,6 @@ def _around(cells: Cells, statistics: Statistics, means: Floats, radius: Floats)
     low = np.where(seen, np.maximum(means - radius, cells.lowest), cells.lowest)
     high = np.where(seen, np.minimum(means + radius, cells.highest), cells.highest)
     return low, high
-
-
-@compiled()
-def fill_divergence_ends(shares: Floats, allowed: Floats, low: Floats, high: Floats) -> None:
-    """Outermost q on both sides of each share p with kl(p, q) at most what is allowed."""
-    for cell in range(len(shares)):
-        p = shares[cell]
-        for side in range(2):
-            end = float(side)
-            inside, outside = p, end
-            for _ in range(BISECTIONS):
-                q = (inside + outside) / 2
-                # Halving can reach an end: as far as numbers go, nothing is between it and p then.
-                divergence = np.inf if (p > 0 and q <= 0) or (p < 1 and q >= 1) else 0.0
-                if p > 0 and q > 0:
-                    divergence += p * np.log(p / q)
-                if p < 1 and q < 1:
-                    divergence += (1 - p) * np.log((1 - p) / (1 - q))
-                if divergence <= allowed[cell]:
-                    inside = q
-                else:
-                    outside = q
-            # The outer end of the last bracket, so that rounding keeps the truth inside.
-            if side == 0:
-                low[cell] = outside
-            else:
-                high[cell] = outside
 
 
 @compiled()

@@ -15,7 +15,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.baselines.enumerated import AllOptimism
 from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
 from fsmdp.learning.learners.baselines.product import ProductLearner
-from fsmdp.learning.learners.baselines.states import state_strides
+from fsmdp.learning.learners.baselines.states import all_states
 from fsmdp.learning.learners.baselines.ucbvi import BERNSTEIN, BONUSES, HOEFFDING
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import as_choice
@@ -83,7 +83,7 @@ class FMDPBF(ProductLearner):
         shape = (self.n_actions, self.n_states)
         distances, log_terms = self.distances(), self.log_terms()
         farthest = distances[self.variable_cells].sum(axis=2)
-        lower = np.zeros(self.n_states)
+        lower, states = np.zeros(self.n_states), all_states(structure)
 
         def means(following: Floats) -> Ends:
             nonlocal lower
@@ -91,7 +91,7 @@ class FMDPBF(ProductLearner):
             fill_bonus_means(
                 self.variable_cells,
                 sizes,
-                state_strides(structure),
+                states,
                 self.cells.layout.outcome_start,
                 statistics.outcomes,
                 statistics.transition_visits,
@@ -120,7 +120,7 @@ class FMDPBF(ProductLearner):
 def fill_bonus_means(
     cell_at: Integers,
     sizes: Integers,
-    strides: Integers,
+    states: Integers,
     outcome_start: Integers,
     outcomes: Integers,
     visits: Integers,
@@ -136,10 +136,6 @@ def fill_bonus_means(
     """Means of upper and lower values under the empirical product, and the sum of bonuses."""
     n_actions, n_states, n_variables = cell_at.shape
     reach = upper.max() - lower.min()
-    values = np.zeros((n_states, n_variables), dtype=np.int64)  # dividing takes longest
-    for state in range(n_states):
-        for variable in range(n_variables):
-            values[state, variable] = state // strides[variable] % sizes[variable]
     laws = np.zeros((n_variables, sizes.max()))
     parts = np.zeros((n_variables, sizes.max()))
     for action in range(n_actions):
@@ -159,12 +155,12 @@ def fill_bonus_means(
             for following in range(n_states):
                 chance = 1.0
                 for variable in range(n_variables):
-                    chance *= laws[variable, values[following, variable]]
+                    chance *= laws[variable, states[following, variable]]
                 mean += chance * upper[following]
                 low_mean += chance * lower[following]
                 squares += chance * (upper[following] - lower[following]) ** 2
                 for variable in range(n_variables):
-                    parts[variable, values[following, variable]] += chance * upper[following]
+                    parts[variable, states[following, variable]] += chance * upper[following]
             total, before = 0.0, 0.0
             for variable in range(n_variables):
                 cell = cells[variable]
