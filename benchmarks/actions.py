@@ -141,6 +141,28 @@ def one():
     console.print(made)
 
 
+def advising():
+    """Wide tables: a bound as good in a fifth of the time."""
+    made = table(
+        "AcademicAdvising 10, 466 joint actions, singles, bundles: bound after some seconds",
+        "seconds",
+        "variables",
+        "five times as many",
+        "list",
+    )
+    forms = {}
+    for kind in ("factored", "listed"):
+        model = fsmdp.rddl.load("AcademicAdvising_MDP_ippc2014", 10, actions=kind)
+        forms[kind] = model, fsmdp.Basis.singles(model)
+    for seconds in (6, 12, 24):
+        row = []
+        for kind, limit in (("factored", seconds), ("listed", 5 * seconds)):
+            plan = fsmdp.plan(*forms[kind], method="bundled", time_limit=limit)
+            row += [f"{limit}", f"{plan.upper_bound:.2f}"]
+        made.add_row(*row)
+    console.print(made)
+
+
 def learners():
     model = fsmdp.domains.sysadmin(8, administrators=2)
     listed = model.listed()
@@ -167,7 +189,7 @@ def learners():
     console.print(made)
 
 
-PARTS = {"agents": agents, "each": each, "one": one, "learners": learners}
+PARTS = {"agents": agents, "each": each, "one": one, "advising": advising, "learners": learners}
 
 
 def main():

@@ -11,7 +11,7 @@ from elimination_oracles import (
     random_entries,
     ring,
 )
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fsmdp.elimination import (
@@ -77,6 +77,33 @@ def test_maximum_does_not_depend_on_what_is_added_up_early(network, terms, child
         mock.patch("fsmdp.elimination.junction_tree.MOST_CHILDREN", children),
     ):
         elimination = build(network, method="shared")
+    assert_maximised(network, entries, elimination.maximise(entries))
+
+
+@pytest.mark.parametrize("method", ["shared", "separate"])
+@given(networks(most_factors=10), st.integers(0, 99))
+def test_maximum_does_not_depend_on_what_is_folded_into_what(method, network, seed):
+    entries = random_entries(network, seed)
+    plain = build(network, method=method).schedule
+    with (
+        mock.patch("fsmdp.elimination.schedule.LARGE", 1),
+        mock.patch("fsmdp.elimination.schedule.FOLDED", 2),
+    ):
+        elimination = build(network, method=method)
+    event(f"folded: {len(elimination.schedule.steps) > len(plain.steps)}")
+    assert_maximised(network, entries, elimination.maximise(entries))
+
+
+def test_small_tables_are_not_added_to_every_entry_of_a_large_one():
+    many = tuple(range(14))
+    ends = (*many[:3], *many[11:])
+    wide = (Cases((many[:11],)), Cases((many[3:],)), Cases((ends,)))
+    factors = (*wide, *(Cases(((at,),)) for at in many))
+    network = Network((2,) * 14, 1, factors)
+    elimination = build(network)
+    assert elimination.largest_table == 2**14
+    assert elimination.schedule.n_terms < 5 * 2**14
+    entries = random_entries(network)
     assert_maximised(network, entries, elimination.maximise(entries))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from fsmdp.compiled import compiled
+from fsmdp.compiled import compiled, unsigned
 from fsmdp.elimination.compiled_schedule import FlatSchedule, Integers, advance, flatten
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.elimination.slack import slack_of_steps
@@ -172,7 +172,7 @@ class MaxSum:
 def scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
     """Room to work in: offsets of a block in each term, bases, digits of an odometer, a block."""
     return (
-        np.empty((flat.most_terms, flat.largest_block), dtype=np.int64),
+        np.empty((flat.most_terms, flat.largest_block), dtype=np.uint64),
         np.empty(flat.most_terms, dtype=np.int64),
         np.empty(flat.most_axes, dtype=np.int64),
         np.empty(flat.largest_block),
@@ -217,8 +217,9 @@ def block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) 
         for axis in range(end - 1, inner - 1, -1):
             stride = flat.strides[strides + axis - start]
             for digit in range(1, flat.axis_size[axis]):
+                further = unsigned(digit * stride)
                 for entry in range(length):
-                    row[digit * length + entry] = row[entry] + digit * stride
+                    row[digit * length + entry] = row[entry] + further
             length *= flat.axis_size[axis]
     return length
 
@@ -237,7 +238,7 @@ def add_terms(
     """Sum the terms over one block."""
     table[:block] = 0.0
     for term in range(n_terms):
-        origin = base[term]
+        origin = unsigned(base[term])
         row = offsets[term]
         if flat.term_sign[first_term + term] > 0:
             for entry in range(block):

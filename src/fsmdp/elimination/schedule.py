@@ -8,8 +8,11 @@ from functools import partial
 from itertools import groupby
 
 from fsmdp.elimination.network import Network
-from fsmdp.elimination.order import greedy_sequence
+from fsmdp.elimination.order import DEFAULT_LIMIT, greedy_sequence
 from fsmdp.model.variables import Scope
+
+LARGE, FOLDED = 2**12, 8
+"""A table of so many entries has terms added up beforehand that are so many times smaller."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +127,7 @@ class ScheduleBuilder:
         self.steps: list[Step] = []
         self.n_messages = 0
         self.n_splits = 0
+        self._sums: dict[tuple[tuple[int, int, int], ...], Term] = {}
 
     def table(self, factor: int, group: int, sign: int = 1) -> Term:
         """The table of a factor's group."""
@@ -212,12 +216,46 @@ class ScheduleBuilder:
         kept = tuple(v for v in bucket.scope if v not in bucket.eliminated)
         return self._add_step([pool[n] for n in bucket.members], kept, bucket.eliminated)
 
+    def _folded(self, terms: Sequence[Term], n_entries: int) -> list[Term]:
+        """The terms of a large table, small ones added into others that hold their variables.
+
+        An addition is then made for each entry of the other, and not for each of the table, which
+        is left as it is where it is too large to be made.
+        """
+        if not LARGE <= n_entries <= DEFAULT_LIMIT:
+            return list(terms)
+        sizes = [self.network.table_size(term.scope) for term in terms]
+        small = [at for at, size in enumerate(sizes) if size * FOLDED <= n_entries]
+        small.sort(key=sizes.__getitem__)
+        members = [set(term.scope) for term in terms]
+        sums = [[term] for term in terms]
+        for number, one in enumerate(small):
+            home = next(
+                (other for other in small[number + 1 :] if members[one] <= members[other]), None
+            )
+            if home is not None:
+                sums[home] += sums[one]
+                sums[one] = []
+        return [
+            part[0] if len(part) == 1 else self._sum(part, term.scope)
+            for term, part in zip(terms, sums, strict=True)
+            if part
+        ]
+
+    def _sum(self, terms: Sequence[Term], scope: Scope) -> Term:
+        """Terms added up in a table of their own, once for all steps that look at it."""
+        key = tuple((term.producer, term.offset, term.sign) for term in terms)
+        if key not in self._sums:
+            self._sums[key] = self._add_step(terms, scope, ())
+        return self._sums[key]
+
     def _add_step(
         self, terms: Sequence[Term], kept: Scope, eliminated: Scope, is_final: bool = False
     ) -> Term:
         size = self.network.table_size
-        output = self.n_messages
         n_entries = size(kept) * size(eliminated)
+        terms = self._folded(terms, n_entries)
+        output = self.n_messages
         self.steps.append(Step(kept, eliminated, tuple(terms), output, n_entries, is_final))
         self.n_messages += size(kept)
         return Term(kept, output, producer=len(self.steps) - 1)
