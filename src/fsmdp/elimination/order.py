@@ -17,9 +17,9 @@ from fsmdp.model.variables import Scope
 
 DEFAULT_LIMIT = 2**26
 WIDE = 8
-MANY, TOO_MANY, TRIES = 2**16, 2**30, 16
-"""Entries in all from which so many orders are tried, since one takes less time than eliminating,
-and from which nothing can be hoped for."""
+LARGE, TOO_LARGE, TRIES = 2**12, 2**30, 16
+"""Entries of a table from which so many orders are tried, since eliminating takes longer than
+another try, and from which nothing can be hoped for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ def best_order(
     """The order of fewest total table entries among several of min-fill and min-degree.
 
     The first try of either breaks ties by position, later ones at random from the seed; a try is
-    given up as soon as it costs more than the best so far. Where even the best has many entries,
+    given up as soon as it costs more than the best so far. Where even the best has a large table,
     more are tried. A sweep is tried where these are wide; elsewhere their shallow trees are worth
     more than a few entries.
     Cost: `tries` times that of min-fill, or TRIES times.
@@ -109,7 +109,7 @@ def best_order(
     scopes = list(dict.fromkeys(scopes))
     best: Order | None = None
     for number in range(max(1, tries, TRIES)):
-        if best is not None and number >= tries and not MANY <= best.total_entries <= TOO_MANY:
+        if best is not None and number >= tries and not LARGE <= best.largest_table <= TOO_LARGE:
             break
         rule = ("fill", "degree")[number % 2]
         ties = None if number < 2 else seed + number

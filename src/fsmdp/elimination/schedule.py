@@ -8,11 +8,11 @@ from functools import partial
 from itertools import groupby
 
 from fsmdp.elimination.network import Network
-from fsmdp.elimination.order import DEFAULT_LIMIT, greedy_sequence
+from fsmdp.elimination.order import DEFAULT_LIMIT, LARGE, greedy_sequence
 from fsmdp.model.variables import Scope
 
-LARGE, FOLDED = 2**12, 8
-"""A table of so many entries has terms added up beforehand that are so many times smaller."""
+FOLDED = 8
+"""A large table has terms added up beforehand that are so many times smaller."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

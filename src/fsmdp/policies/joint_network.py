@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.elimination.counting import Addition, Counters, count_off_zero
 from fsmdp.elimination.network import Network
-from fsmdp.elimination.order import MANY, TRIES, best_order, given_order
+from fsmdp.elimination.order import LARGE, TRIES, best_order, given_order
 from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Cases
 from fsmdp.model.variables import Scope, Variable
@@ -70,10 +70,10 @@ def _cheapest(
         order = best_order(scopes, sizes, seed=TRIES * seed)
         counters = count_off_zero(order, sizes, counted, most)
         together = [*scopes, *(scope for scope, _ in counters.constraints)]
-        entries = best_order(together, (*sizes, *counters.sizes)).total_entries
-        if entries < cost:
-            best, cost = counters, entries
-        if cost < MANY:
+        found = best_order(together, (*sizes, *counters.sizes))
+        if found.total_entries < cost:
+            best, cost = counters, found.total_entries
+        if found.largest_table < LARGE:
             break
     assert best is not None
     return best
