@@ -1,5 +1,7 @@
 """Fitted values: exact where the basis and the pool allow it, and no worse than their baselines."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,6 +107,21 @@ def test_what_few_states_show_is_not_forgotten_from_step_to_step():
     values = fitting.weights[0] @ np.array([fitting.basis.evaluate([p]) for p in range(n_places)]).T
     assert values[5] == pytest.approx(horizon, rel=0.05)
     assert np.abs(np.delete(values, 5)).max() < 0.5
+
+
+def test_functions_of_the_largest_tables_are_left_out_when_memory_is_short():
+    model = domains.sysadmin(6, horizon=5)
+    fitting = Fitting(model, Basis.pairs(model), Choices(), lambda: None)
+    assert fitting.trim(lambda: None) == 0
+    before, numbers = len(fitting.basis), fitting.backups.n_entries
+    with mock.patch("fsmdp.solver.fitting.MOST_NUMBERS", 5 * numbers // 2):
+        left_out = fitting.trim(lambda: None)
+        assert 0 < left_out == before - len(fitting.basis)
+        assert fitting.trim(lambda: None) == 0
+    sizes = {len(table.scope) for table in fitting.basis}
+    assert {0, 1} <= sizes
+    assert set(Basis.singles(model).scopes) <= set(fitting.basis.scopes)
+    assert fitting.backups.n_entries < numbers
 
 
 def test_the_policy_is_optimal_where_values_are_in_the_span():

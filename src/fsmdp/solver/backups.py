@@ -30,9 +30,17 @@ class Backups:
     columns: NDArray[np.int64] = field(repr=False)  # their j
     best: BestActions = field(repr=False)
 
-    def entries(self, weights: Floats) -> Floats:
+    @property
+    def n_entries(self) -> int:
+        """Number of terms of Q."""
+        return len(self.rewards) + len(self.means)
+
+    def entries(self, weights: Floats, out: Floats | None = None) -> Floats:
         """The terms of Q for the weights of the following step."""
-        return np.concatenate([self.rewards, weights[self.columns] * self.means])
+        found = np.empty(self.n_entries) if out is None else out
+        found[: len(self.rewards)] = self.rewards
+        np.multiply(weights[self.columns], self.means, out=found[len(self.rewards) :])
+        return found
 
 
 def backups_of(

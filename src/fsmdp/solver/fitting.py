@@ -89,19 +89,16 @@ class Fitting:
         model = self.model
         if model.horizon is None:
             self.weights = self._fit_endless(check)
-            entries = [self.backups.entries(self.weights[0])]
+            entries = self.backups.entries(self.weights[0])[None, :]
         else:
             weights = np.zeros((model.horizon + 1, self.features.n_functions))
-            entries = []
+            entries = np.empty((model.horizon, self.backups.n_entries))
             for step in reversed(range(model.horizon)):
                 check()
-                entries.append(self.backups.entries(weights[step + 1]))
-                weights[step] = self._fit_step(step, entries[-1], weights[step + 1])
+                self.backups.entries(weights[step + 1], out=entries[step])
+                weights[step] = self._fit_step(step, entries[step], weights[step + 1])
             self.weights = weights
-            entries.reverse()
-        return Greedy(
-            model.variables, model.actions, model.horizon, self.backups.lookup, np.stack(entries)
-        )
+        return Greedy(model.variables, model.actions, model.horizon, self.backups.lookup, entries)
 
     def _fit_step(self, step: int, entries: Floats, later: Floats) -> Floats:
         states, counts, ridge = self.pool.states[step], self.pool.counts[step], self.choices.ridge
@@ -143,6 +140,16 @@ class Fitting:
         before = len(self.basis)
         self._use(with_scopes(self.model, self.basis, chosen), check)
         return len(self.basis) - before
+
+    def trim(self, check: Check) -> int:
+        """Leave out functions of the largest tables where all take too much memory; how many."""
+        counts = np.bincount(self.backups.columns, minlength=len(self.basis))
+        order = np.argsort(counts, kind="stable")
+        kept = order[np.cumsum(counts[order]) <= MOST_NUMBERS // len(self.pool.states)]
+        if len(kept) < len(order):
+            tables = [self.basis.tables[at] for at in np.sort(kept)]
+            self._use(Basis([table for table in tables if table.scope]), check)
+        return len(order) - len(kept)
 
     def take(self, tables: Sequence[Table], check: Check) -> int:
         """Add functions of somebody else's, as far as there is room; how many."""

@@ -302,9 +302,12 @@ class Loop:
             name = "fit of given functions"
         try:
             fitting = Fitting(view.model, basis, Choices(), self.hand.searching.check)
+            left_out = fitting.trim(self.hand.searching.check)
         except FsmdpError as error:
             self.hand.note(f"{name}: {str(error).partition(';')[0]}")
             return None
+        if left_out:
+            self.hand.note(f"{name}: {left_out} functions left out, of the largest tables")
         return Engine(name, view, fitting)
 
     def _fit(self, engine: Engine) -> None:
