@@ -140,7 +140,7 @@ def test_files_and_copies_hold_the_same_model(seed):
         pickle.loads(pickle.dumps(model)),
         copy.deepcopy(model),
     ):
-        assert model.actions.same_as(other.actions)
+        assert model.actions == other.actions
         assert to_dict(other) == to_dict(model)
 
 
@@ -200,7 +200,7 @@ def test_the_listed_domain_reads_as_one_administrator(topology):
     listed = fsmdp.domains.sysadmin(5, topology)
     found = fsmdp.factored(listed)
     expected = fsmdp.domains.sysadmin(5, topology, administrators=1)
-    assert found.actions.same_as(expected.actions)
+    assert found.actions == expected.actions
     basis = fsmdp.Basis.singles(listed)
     assert found.listed().structure(basis).cells == listed.structure(basis).cells
 

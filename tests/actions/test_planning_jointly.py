@@ -181,7 +181,7 @@ def test_saved_plans_act_alike(seed, tmp_path):
     again = fsmdp.load_plan(path)
     for state in all_states(model):
         assert again.action(state, 1) == plan.action(state, 1)
-    assert again.action_names.same_as(model.actions)
+    assert again.action_names == model.actions
 
 
 def test_a_plan_of_other_joint_actions_is_refused():

@@ -94,5 +94,5 @@ def test_the_cache_gives_the_same_action_variables_back(tmp_path, monkeypatch):
         sections="action-preconditions { ~(press(t1) & press(t3)); };",
     )
     first, again = (fsmdp.rddl.load(*files, actions="factored") for _ in range(2))
-    assert first.actions.same_as(again.actions)
+    assert first.actions == again.actions
     assert len(again.actions) == 6

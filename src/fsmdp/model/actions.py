@@ -350,11 +350,11 @@ class Actions(Sequence[str]):
         """Position of a joint action, where they are few enough to list."""
         return self._listed()[1][self.read(action)]
 
-    def same_as(self, other: object) -> bool:
-        """Whether other actions are these: the same variables, limits and forbidden values."""
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Actions):
+            return NotImplemented
         return (
-            isinstance(other, Actions)
-            and self.variables == other.variables
+            self.variables == other.variables
             and self.at_most == other.at_most
             and len(self.forbidden) == len(other.forbidden)
             and all(
@@ -362,6 +362,9 @@ class Actions(Sequence[str]):
                 for one, two in zip(self.forbidden, other.forbidden, strict=True)
             )
         )
+
+    def __hash__(self) -> int:
+        return hash((self.variables, self.at_most, len(self.forbidden)))
 
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self.variables[:3])

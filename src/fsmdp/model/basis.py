@@ -12,6 +12,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import as_items, as_tuple, check_size, plural, show, show_count
+from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.html import facts_table
 from fsmdp.model.tables import Floats, Table, as_scope, bound_table
 from fsmdp.model.variables import (
@@ -32,7 +33,7 @@ MOST_AXES = 32  # of an array, in every numpy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Basis:
+class Basis(Compared):
     """Tables h_0, h_1, ..., with h_0 = 1 always there and first.
 
     The ready-made bases look at the variables of a model, of a structure, or given as a list.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_name, as_tuple, clip, show, show_names
+from fsmdp.foundation.equality import Compared
 from fsmdp.model.tables import Floats, Rebuilt, read_only_array
 from fsmdp.model.variables import Variable, as_names
 
@@ -39,7 +40,7 @@ JOINT: Final[Mapping[str, int]] = MappingProxyType({"joint": 0})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case(Rebuilt):
+class Case(Rebuilt, Compared):
     """What holds under a group of actions: parents of the group's own and their table.
 
     Axes of the table: `parents` (current values), `drawn` (values drawn earlier in this step),
@@ -88,7 +89,7 @@ def as_cases(cases: object, where: str) -> tuple[Case, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cases(Generic[Item]):
+class Cases(Compared, Generic[Item]):
     """One item per action group; group 0 holds every action not listed in `exceptions`.
 
     Storing exceptions only keeps a model with many actions small: a machine of a ring of 1,000

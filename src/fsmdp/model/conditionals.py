@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip, show, show_names
+from fsmdp.foundation.equality import Compared
 from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable, as_names, find_positions, positions_by_name
@@ -21,7 +22,7 @@ ROW_ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditional:
+class Conditional(Compared):
     """How one variable or latent, or several jointly, is drawn in each group of actions."""
 
     children: tuple[str, ...]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
+from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import count_of_states
 from fsmdp.model.actions import Actions, action_variables, inputs_of, n_joint, show_actions
@@ -61,7 +62,7 @@ LARGEST_RETURN = 1e307
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FactoredMDP:
+class FactoredMDP(Compared):
     """A Markov decision process whose state is a vector of small variables.
 
     Each step draws the conditionals in order; a conditional may look at current values
@@ -71,6 +72,8 @@ class FactoredMDP:
 
     `actions` is a list of names, which cases group, or `Actions`: variables that stand among the
     parents, so that many things can be decided at once.
+
+    Models are equal if they are built of equal parts in the same order.
     """
 
     variables: tuple[Variable, ...]
@@ -81,9 +84,9 @@ class FactoredMDP:
     discount: float
     latents: tuple[Variable, ...]
     initial: tuple[Start, ...]
-    dynamics: Dynamics = field(init=False)
-    reward_means: tuple[Cases[Table], ...] = field(init=False)
-    _action_positions: Mapping[str, int] = field(init=False)
+    dynamics: Dynamics = field(init=False, compare=False)
+    reward_means: tuple[Cases[Table], ...] = field(init=False, compare=False)
+    _action_positions: Mapping[str, int] = field(init=False, compare=False)
 
     def __init__(
         self,

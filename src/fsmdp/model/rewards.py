@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_name, as_number, show
+from fsmdp.foundation.equality import Compared
 from fsmdp.model.cases import Case, Cases, as_cases, partition
 from fsmdp.model.tables import Table, sorted_table
 from fsmdp.model.variables import Variable, find_positions, positions_by_name
@@ -15,7 +16,7 @@ BOUND_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reward:
+class Reward(Compared):
     """One term of the reward: its mean by action group, bounds on the mean, normal noise sigma."""
 
     name: str

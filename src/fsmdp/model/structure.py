@@ -20,6 +20,7 @@ from fsmdp.foundation.checks import (
     show,
     show_count,
 )
+from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.html import facts_table
 from fsmdp.model.actions import Actions, inputs_of, n_listed, show_actions
 from fsmdp.model.basis import Basis, check_basis
@@ -46,7 +47,7 @@ def sum_of_discounts(horizon: int | None, discount: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RewardTerm:
+class RewardTerm(Compared):
     """What is known of one reward term before learning: where it looks, its bounds, its noise."""
 
     name: str
@@ -57,7 +58,7 @@ class RewardTerm:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class Structure(Compared):
     """Variables, actions, horizon, reward terms, basis, and each basis function's parents.
 
     `contexts` may say, for each function, which assignments of its parents are the same to it (the

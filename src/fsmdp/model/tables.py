@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_name, clip, is_whole, show
+from fsmdp.foundation.equality import Compared
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 
 Floats = NDArray[np.float64]
@@ -66,7 +67,7 @@ def read_only_array(values: ArrayLike, where: str) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Rebuilt):
+class Table(Rebuilt, Compared):
     """A local function of the state: one number for each assignment of the scope.
 
     A scope may be written with names, Variables or positions, in any order; axes follow it.

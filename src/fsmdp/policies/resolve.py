@@ -219,7 +219,7 @@ def check_origin(model: Described, policy: object) -> None:
     variables, actions = getattr(origin, "variables", None), getattr(origin, "actions", None)
     if not isinstance(variables, tuple) or not isinstance(actions, tuple | Actions):
         return  # not made for a model: nothing to compare
-    if isinstance(actions, Actions) and actions.same_as(model.actions):
+    if isinstance(actions, Actions) and actions == model.actions:
         actions = model.actions
     horizon = getattr(origin, "horizon", model.horizon)
     what = f"the policy, a {type(policy).__name__}, is of another model"

@@ -31,7 +31,7 @@ def check_sizes(what: str, sizes: Sequence[int], variables: Sequence[Variable]) 
 
 def check_joint_actions(what: str, actions: Sequence[str], structure: Structure) -> None:
     """Refuse other actions where either side's are made of variables."""
-    if isinstance(actions, Actions) and actions.same_as(structure.actions):
+    if isinstance(actions, Actions) and actions == structure.actions:
         return
     raise ModelError(
         f"{what} has {show(actions)}, the structure {show(structure.actions)}; give both the same "
