@@ -22,6 +22,7 @@ from fsmdp.experiments.executors.cluster import ClusterExecutor
 from fsmdp.experiments.lock import is_held_as, locked
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.single import learn_once
+from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import (
     CHECKPOINT,
     EPISODE_COLUMNS,
@@ -186,6 +187,26 @@ def test_a_sweep_may_grow_but_not_change(whole, tmp_path):
     ):
         with pytest.raises(ModelError, match=message):
             compare(ring(**change), tmp_path, Here())
+
+
+def test_a_folder_from_before_a_learner_had_an_option_is_gone_on_with(tmp_path):
+    asked = ring(seeds=1)
+    compare(asked, tmp_path, Here())
+    store, older = Store(tmp_path), asked.to_dict()
+    ucrl = next(one for one in older["learners"] if one["learner"] == "ucrl")
+    assert ucrl["options"].pop("planner") == "program"
+    store.write_specification(Specification.from_dict(older), None)
+    again = Here()
+    compare(asked, tmp_path, again)
+    assert not again.tasks
+    assert store.read_specification().to_dict() == asked.to_dict()
+    for name, value in (("planner", "solver"), ("no such option", 1), ("preset", "gone")):
+        changed = {**ucrl, "options": ucrl["options"] | {name: value}}
+        others = [one for one in older["learners"] if one is not ucrl]
+        other = Specification.from_dict({**older, "learners": [*others, changed]})
+        store.write_specification(other, None)
+        with pytest.raises(ModelError, match="of its learners is missing or different"):
+            compare(asked, tmp_path, Here())
 
 
 def test_a_model_file_that_changed_is_refused(tmp_path):

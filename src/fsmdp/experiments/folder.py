@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.facts import ModelSource
+from fsmdp.experiments.learners import completed_options
 from fsmdp.experiments.lock import locked
 from fsmdp.experiments.provenance import command_line, now, provenance
 from fsmdp.experiments.specification import Specification
@@ -61,6 +62,8 @@ def _check_extends(store: Store, new: Specification) -> None:
     if old is None:
         return
     before, after = old.to_dict(), new.to_dict()
+    for learner in before["learners"]:
+        learner["options"] = completed_options(learner["learner"], learner["options"])
     where = f"{str(store.folder)!r} holds runs of another specification"
     remedy = "give another folder with --output"
     if before["name"] != after["name"]:
