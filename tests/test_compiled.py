@@ -206,3 +206,20 @@ def test_without_a_home_and_without_a_writable_package_code_is_kept_among_tempor
         assert compiled.cache_folders()[0] != first
     finally:
         compiled.cache_folders.cache_clear()
+
+
+def test_an_inner_function_is_called_by_compiled_code_alone(tmp_path, monkeypatch):
+    """Without its guard Python would jump to where no code is."""
+    (tmp_path / "sums.py").write_text(
+        ADD.replace("@compiled()", "@compiled(inner=True)")
+        + "\n\n@compiled()\ndef twice(number):\n    return add(number, 1) + add(number, number)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(compiled, "cache_folders", lambda *_: (tmp_path,))
+    import sums
+
+    assert sums.twice(3) == 10
+    with pytest.raises(TypeError, match="add is for compiled code"):
+        sums.add(1, 2)
+    # Once for all numbers: a constant such as 1 has a type of its own.
+    assert [str(one) for one in sums.add.signatures] == ["(int64, int64)"]

@@ -25,8 +25,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import caching, serialize
-from numba.core.registry import cpu_target
+from numba.core import caching, serialize, types
+from numba.core.registry import CPUDispatcher, cpu_target
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -40,17 +40,48 @@ KEPT_SECONDS = 7 * 24 * 3600
 DIGEST = hashlib.sha256().digest_size
 
 
-def compiled(inline: Literal["never", "always"] = "never") -> Callable[[Function], Function]:
-    """Decorator: compile a function to machine code, once for each version of the sources."""
+def compiled(
+    inline: Literal["never", "always"] = "never", inner: bool = False
+) -> Callable[[Function], Function]:
+    """Decorator: compile a function to machine code, once for each version of the sources.
+
+    One that is `inner` is called by compiled code alone: what takes Python's arguments apart is
+    left out, which for tuples of many arrays takes longer to compile than a small function.
+    """
 
     def decorate(function: Function) -> Function:
         config: Any = numba.config
-        dispatcher: Any = numba.njit(nogil=True, inline=inline)(function)
+        njit: Any = numba.njit
+        dispatcher = njit(
+            nogil=True,
+            inline=inline,
+            no_cfunc_wrapper=True,  # nobody calls these functions from C
+            no_cpython_wrapper=inner,
+        )(function)
         if not config.DISABLE_JIT:
             dispatcher._cache = _Cache(function)
+            dispatcher.__class__ = _Inner if inner else _Dispatcher
         return cast(Function, dispatcher)
 
     return decorate
+
+
+class _Dispatcher(CPUDispatcher):
+    """Compiled for numbers, whatever they are; Numba would compile again for each constant."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What a call from compiled code with arguments of these types calls."""
+        plain: Any = types.unliteral
+        named = {name: plain(kind) for name, kind in kws.items()}
+        return super().get_call_template(tuple(map(plain, args)), named)
+
+
+class _Inner(_Dispatcher):
+    """Without what Python would need to call it."""
+
+    def __call__(self, *_: object, **__: object) -> None:
+        name = self.py_func.__name__
+        raise TypeError(f"{name} is for compiled code only; decorate it without inner=True.")
 
 
 class _Place(untyped._CacheLocator):  # type: ignore[misc]

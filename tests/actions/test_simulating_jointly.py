@@ -84,7 +84,8 @@ def test_an_environment_says_which_joint_actions_are_not_allowed():
 def test_arrays_of_policies_are_stored_and_checked():
     model = fsmdp.domains.sysadmin(4, administrators=2)
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="stagewise")
-    fixed = given_action(4, model.actions)
+    given = given_action(4, model.actions)
+    fixed = given.policy
     for policy in (plan.compiled(), by_chance(4, model.actions), fixed):
         check_policy(policy, model.sizes, model.actions)
         again = policy_from_arrays(policy_to_arrays(policy), model.sizes, model.actions)
@@ -94,7 +95,7 @@ def test_arrays_of_policies_are_stored_and_checked():
         other = policy._replace(joint=policy.joint._replace(slots=policy.joint.slots + 1))
         with pytest.raises(ValueError, match="policy"):
             check_policy(other, model.sizes, model.actions)
-    fixed.joint.rows[0] = 1
+    given.give((1, 1, 1, 1))
     with pytest.raises(ValueError, match="allowed"):
         check_policy(fixed, model.sizes, model.actions)
 

@@ -19,14 +19,14 @@ def draw_next_states(model, state, action, count, seed):
     """Next states of independent steps from one (state, action)."""
     compiled = compile_model(model)
     given, record = given_action(compiled.n_variables), new_record(compiled, count, 1)
-    given.table[0, 0] = action
+    given.give(action)
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     rng = np.random.default_rng(seed)
     rewards = np.zeros(1)
     one = new_record(compiled, 0, 0)
     for episode in range(count):
         values[: len(state)] = state
-        simulate(compiled, given, rng, 1.0, False, 0, 1, values, rewards, one)
+        simulate(compiled, given.policy, rng, 1.0, False, 0, 1, values, rewards, one)
         record.states[episode, 1] = values[: len(state)]
     return record.states[:, 1]
 

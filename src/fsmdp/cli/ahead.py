@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+
 from fsmdp.compiled import is_ready, set_ready
+from fsmdp.foundation.threads import cores
 from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
-from fsmdp.solver.warm import ENGINES, tiny, warm
+from fsmdp.solver.warm import ENGINES, SIMULATION, tiny, warm
 
 LEARNERS = "learners"
+FIRST = ("simulator", "fits", LEARNERS)
+SECOND = ("exact solver", "linear programs", "search")
+"""Parts for two processes, of about the same length. What comes last in the second simulates."""
+
+PATIENCE = 120.0
+"""Seconds; then the second process compiles for itself what it waits for."""
 
 
 def compile_ahead() -> None:
-    """Compile all engines, and what learners count with."""
-    for engine in ENGINES:
-        warm(engine)
-    if is_ready(LEARNERS):
+    """Compile all engines, and what learners count with; on two cores, if there are as many."""
+    if cores() == 1 or all(map(is_ready, (*FIRST, *SECOND))):
+        _compile((*FIRST, *SECOND))
         return
+    other = subprocess.Popen([sys.executable, "-m", "fsmdp.cli.ahead", "second"])
+    try:
+        _compile(FIRST)
+        failed = other.wait()
+    finally:
+        other.kill()
+        other.wait()
+    if failed:
+        raise SystemExit(failed)
+
+
+def _compile_second() -> None:
+    *others, last = SECOND
+    _compile(others)
+    given_up = time.monotonic() + PATIENCE
+    while not is_ready(SIMULATION) and time.monotonic() < given_up:
+        time.sleep(0.05)
+    _compile([last])
+
+
+def _compile(parts: tuple[str, ...] | list[str]) -> None:
+    for part in parts:
+        if part in ENGINES:
+            warm(part)
+        elif not is_ready(part):
+            _learners()
+            set_ready(part)
+
+
+def _learners() -> None:
     model = tiny()
     known = model.rewards
     for basis in (Basis.singles(model), Basis.pairs(model)):
@@ -25,8 +65,10 @@ def compile_ahead() -> None:
         learn(model, UCRLFactored(structure, known_rewards=known), episodes=2)
     learn(model, UCRLFactored(structure), episodes=2)
     learn(model, PSRLFactored(structure, known_rewards=known), episodes=2)
-    set_ready(LEARNERS)
 
 
 if __name__ == "__main__":
-    compile_ahead()
+    if sys.argv[1:]:
+        _compile_second()
+    else:
+        compile_ahead()

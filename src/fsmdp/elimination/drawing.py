@@ -64,7 +64,7 @@ def _log_sum(one: float, other: float) -> float:
     return high + np.log1p(np.exp(low - high))  # type: ignore[no-any-return]
 
 
-@compiled()
+@compiled(inner=True)
 def draw_assignment(
     flat: FlatSchedule, buffer: Floats, assignment: Integers, rng: np.random.Generator
 ) -> None:

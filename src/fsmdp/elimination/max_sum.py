@@ -168,7 +168,7 @@ class MaxSum:
         return np.zeros(1, dtype=np.int64)
 
 
-@compiled()
+@compiled(inner=True)
 def scratch(flat: FlatSchedule) -> tuple[Integers, Integers, Integers, Floats]:
     """Room to work in: offsets of a block in each term, bases, digits of an odometer, a block."""
     return (
@@ -203,7 +203,7 @@ def run_steps(flat: FlatSchedule, buffer: Floats, first: int, last: int) -> None
             advance(flat, step, start, inner, digits, base)
 
 
-@compiled()
+@compiled(inner=True)
 def block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) -> int:
     """Where each entry of a block lies in each term, from the block's first; its length."""
     start, end = flat.axis_start[step], flat.axis_start[step + 1]
@@ -224,7 +224,7 @@ def block_offsets(flat: FlatSchedule, step: int, inner: int, offsets: Integers) 
     return length
 
 
-@compiled()
+@compiled(inner=True)
 def add_terms(
     flat: FlatSchedule,
     first_term: int,
@@ -248,7 +248,7 @@ def add_terms(
                 table[entry] -= buffer[origin + row[entry]]
 
 
-@compiled()
+@compiled(inner=True)
 def _keep_largest(
     table: Floats, block: int, number: int, n_eliminated: int, output: int, buffer: Floats
 ) -> None:
@@ -330,7 +330,7 @@ def trace_back(
                     at += 1
 
 
-@compiled()
+@compiled(inner=True)
 def _choose(
     flat: FlatSchedule,
     step: int,
@@ -360,7 +360,7 @@ def _choose(
     write_entry(flat, step, best, state)
 
 
-@compiled()
+@compiled(inner=True)
 def begin_blocks(
     flat: FlatSchedule, step: int, state: Integers, base: Integers, digits: Integers
 ) -> int:
@@ -380,7 +380,7 @@ def begin_blocks(
     return n_blocks
 
 
-@compiled()
+@compiled(inner=True)
 def write_entry(flat: FlatSchedule, step: int, entry: int, state: Integers) -> None:
     """Set a step's eliminated variables to the values that an entry stands for."""
     first = flat.axis_start[step] + flat.n_kept[step]

@@ -125,16 +125,17 @@ def follow_all(
     Returns why it ended, the next state to follow, and how many states, entries and combinations
     of outcomes there are. A state that does not fit is begun again next time.
     """
-    n_mechanisms, n_variables = len(rules.kernels.defaults), len(rules.sizes)
-    tables, reward_tables = rules.kernels.defaults.copy(), rules.rewards.defaults.copy()
+    kernels, reward_lookup = rules.kernels, rules.rewards
+    n_mechanisms, n_variables = len(kernels.defaults), len(rules.sizes)
+    tables, reward_tables = kernels.defaults.copy(), reward_lookup.defaults.copy()
     values = np.zeros(rules.n_slots, dtype=np.int64)
     at, row_end = np.zeros(n_mechanisms, dtype=np.int64), np.zeros(n_mechanisms, dtype=np.int64)
     chance = np.ones(n_mechanisms + 1)
     key = np.zeros(keys.shape[1], dtype=np.int64)
-    looks_at_drawn = np.zeros(len(rules.kernels.offset) - 1, dtype=np.bool_)
+    looks_at_drawn = np.zeros(len(kernels.offset) - 1, dtype=np.bool_)
     for table in range(len(looks_at_drawn)):
-        for i in range(rules.kernels.input_start[table], rules.kernels.input_start[table + 1]):
-            looks_at_drawn[table] |= rules.kernels.input_slot[i] >= n_variables
+        for i in range(kernels.input_start[table], kernels.input_start[table + 1]):
+            looks_at_drawn[table] |= kernels.input_slot[i] >= n_variables
     followed = 0
     while state < end:
         n_entries = starts[state * rules.n_actions]
@@ -145,25 +146,25 @@ def follow_all(
             values[variable] = word // rules.stride[variable] % rules.sizes[variable]
         for action in range(rules.n_actions):
             row = state * rules.n_actions + action
-            select(rules.rewards, action, reward_tables)
+            select(reward_lookup, action, reward_tables)
             total = 0.0
             for term in range(len(reward_tables)):
-                total += rules.reward_means[locate(rules.rewards, reward_tables[term], values)]
+                total += rules.reward_means[locate(reward_lookup, reward_tables[term], values)]
             rewards[row] = total
-            deselect(rules.rewards, action, reward_tables)
+            deselect(reward_lookup, action, reward_tables)
             first_entry = n_entries
-            select(rules.kernels, action, tables)
+            select(kernels, action, tables)
             # Mechanisms that look at current values alone multiply: too many is seen beforehand.
             least = 1.0
             for mechanism in range(n_mechanisms):
                 if looks_at_drawn[tables[mechanism]]:
                     continue
-                place = locate(rules.kernels, tables[mechanism], values)
+                place = locate(kernels, tables[mechanism], values)
                 least *= rules.row_start[place + 1] - rules.row_start[place]
             if least > most - followed:
                 return TOO_MANY, state, n_found, n_entries, followed
             level = 0
-            place = locate(rules.kernels, tables[0], values)
+            place = locate(kernels, tables[0], values)
             at[0], row_end[0] = rules.row_start[place], rules.row_start[place + 1]
             while level >= 0:
                 if at[level] == row_end[level]:
@@ -178,7 +179,7 @@ def follow_all(
                     outcome //= rules.child_size[child]
                 if level < n_mechanisms - 1:
                     level += 1
-                    place = locate(rules.kernels, tables[level], values)
+                    place = locate(kernels, tables[level], values)
                     at[level], row_end[level] = rules.row_start[place], rules.row_start[place + 1]
                     continue
                 followed += 1
@@ -209,7 +210,7 @@ def follow_all(
                     probabilities[n_entries] = chance[n_mechanisms]
                     marks[number] = n_entries
                     n_entries += 1
-            deselect(rules.kernels, action, tables)
+            deselect(kernels, action, tables)
             starts[row + 1] = n_entries
         state += 1
     return DONE, state, n_found, starts[end * rules.n_actions], followed

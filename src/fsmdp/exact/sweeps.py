@@ -24,7 +24,7 @@ from fsmdp.exact.loops import (
 )
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Table, bound_table, read_only
 
 Check = Callable[[], None]
 """Called between pieces of work; may raise to end it."""
@@ -100,7 +100,8 @@ class Sweeper:
         unseen = tuple(len(looked_at) + i for i, c in enumerate(children) if c not in step.children)
         ends = (kernel.table,) if self._boxes is None else self._boxes[step.mechanism][step.group]
         tables = [
-            np.ascontiguousarray(end.sum(axis=unseen) if unseen else end).ravel() for end in ends
+            read_only(np.ascontiguousarray(end.sum(axis=unseen) if unseen else end).ravel())
+            for end in ends
         ]
         before = row_strides(step.before, self._sizes)
         offsets = np.zeros(1, dtype=np.int64)

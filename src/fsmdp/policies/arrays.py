@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fsmdp.compiled import compiled
+from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
 from fsmdp.model.tables import Floats
@@ -39,7 +40,10 @@ FOLDED = 3
 JOINTLY = 4
 
 COMPACT = (np.uint8, np.uint16, np.uint32)
-"""Kinds of numbers in tables that are large."""
+"""Kinds of numbers in tables."""
+
+
+Bytes = NDArray[np.uint8]
 
 
 class CompiledPolicy(NamedTuple):
@@ -52,7 +56,7 @@ class CompiledPolicy(NamedTuple):
 
     kind: int
     strides: Integers  # (n_variables,) of the table's columns
-    table: Integers  # (n_steps, n_states)
+    table: Bytes  # (n_steps, n_states, n_bytes) positions of actions, see `packed_table`
     lookup: Lookup  # terms of Q, for a greedy policy
     entries: Floats  # (n_steps, n_entries)
     folded: Folded  # how entries are read that were folded
@@ -71,10 +75,46 @@ class Room(NamedTuple):
     assignment: Integers
 
 
+class Given(NamedTuple):
+    """A policy that takes the action that it was given last, whatever the state."""
+
+    policy: CompiledPolicy
+    position: NDArray[np.uint32]  # (1, 1) what the policy's table says
+
+    def give(self, action: int | tuple[int, ...]) -> None:
+        """Take this action from now on: by its position, or by the values of its variables."""
+        if isinstance(action, tuple):
+            self.policy.joint.rows[0] = action
+        else:
+            self.position[0, 0] = action
+
+
+def packed_table(table: NDArray[np.integer]) -> Bytes:
+    """Positions of actions, (n_steps, n_states), as bytes: the lowest first, not to be written to.
+
+    Tables of a byte for each action and of four are then of one type, and so are tables that may
+    and that may not be written to: what reads them is compiled once.
+    """
+    if table.ndim != 2 or table.dtype.kind not in "iu" or table.size == 0:
+        raise ValueError("policy: table must be whole numbers in 2 axes")
+    kind = table.dtype if table.dtype in COMPACT else np.min_scalar_type(table.max())
+    if table.min() < 0 or kind not in COMPACT:
+        raise ValueError("policy: expected positions of actions in the table")
+    exact = np.ascontiguousarray(table, dtype=kind.newbyteorder("<"))
+    packed = exact.view(np.uint8).reshape(*table.shape, kind.itemsize)
+    packed.flags.writeable = False
+    return packed
+
+
+def unpacked_table(packed: Bytes) -> NDArray[np.integer]:
+    """The inverse of `packed_table`, without a copy."""
+    return packed.view(f"<u{packed.shape[2]}")[:, :, 0]
+
+
 def policy_arrays(
     kind: int,
     strides: Integers,
-    table: Integers | None = None,
+    table: NDArray[np.integer] | None = None,
     lookup: Lookup | None = None,
     entries: Floats | None = None,
     folded: Folded | None = None,
@@ -85,7 +125,7 @@ def policy_arrays(
     return CompiledPolicy(
         kind,
         strides,
-        np.zeros((1, 1), dtype=np.int64) if table is None else table,
+        packed_table(np.zeros((1, 1), dtype=np.uint8) if table is None else table),
         compile_lookup([], 1) if lookup is None else lookup,
         np.zeros((1, 1)) if entries is None else entries,
         nothing_folded() if folded is None else folded,
@@ -101,12 +141,11 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence
         raise ValueError(f"policy: expected a kind from 0 to 4, found {policy.kind}")
     for name, ndim, kind in (
         ("strides", 1, np.int64),
-        ("table", 2, np.int64),
+        ("table", 3, np.uint8),
         ("entries", 2, float),
     ):
         array = getattr(policy, name)
-        compact = name == "table" and array.dtype in COMPACT
-        if array.ndim != ndim or not (compact or array.dtype == kind) or array.size == 0:
+        if array.ndim != ndim or array.dtype != kind or array.size == 0:
             raise ValueError(f"policy: {name} must be {np.dtype(kind)} numbers in {ndim} axes")
     n_actions = _check_joint(policy, sizes, actions)
     check_vectors(policy.lookup)
@@ -123,7 +162,7 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence
         )
         if last >= table.shape[1]:
             raise ValueError("policy: expected a column for each state")
-        if table.min() < 0 or table.max() >= n_actions:
+        if table.shape[2] not in (1, 2, 4) or unpacked_table(table).max() >= n_actions:
             raise ValueError(f"policy: expected actions from 0 to {n_actions - 1}")
     if policy.kind == GREEDILY:
         check_lookup(policy.lookup, sizes, n_actions, policy.entries.shape[1])
@@ -168,16 +207,14 @@ def joint_of(
     return listed_joint(actions, len(sizes), rows)
 
 
-def given_action(n_variables: int, actions: Sequence[str] = ()) -> CompiledPolicy:
-    """The policy that takes the action written at table[0, 0], whatever the state.
-
-    If it is made of variables, the action is instead the one written to joint.rows[0].
-    """
+def given_action(n_variables: int, actions: Sequence[str] = ()) -> Given:
+    """A policy to be given actions, one after the other."""
     joint = None
     if isinstance(actions, Actions):
         row = np.zeros((1, len(actions.variables)), dtype=np.int64)
         joint = listed_joint(actions, n_variables, row)
-    return policy_arrays(BY_TABLE, no_strides(n_variables), joint=joint)
+    position = np.zeros((1, 1), dtype=np.dtype("<u4"))
+    return Given(policy_arrays(BY_TABLE, no_strides(n_variables), position, joint=joint), position)
 
 
 def by_chance(n_variables: int, actions: Sequence[str]) -> CompiledPolicy:
@@ -194,16 +231,17 @@ def no_strides(n_variables: int) -> Integers:
 @compiled(inline="always")
 def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
     """What `choose` needs to write to."""
+    joint = policy.joint
     return Room(
         np.zeros(len(policy.seeing.usual), dtype=np.int64),
         np.zeros(policy.hashed.keys.shape[1], dtype=np.int64),
-        np.zeros(max(n_actions, len(policy.joint.rows))),
-        policy.joint.start.copy(),
-        np.zeros(policy.joint.n_assigned, dtype=np.int64),
+        np.zeros(max(n_actions, len(joint.rows))),
+        joint.start.copy(),
+        np.zeros(joint.n_assigned, dtype=np.int64),
     )
 
 
-@compiled()
+@compiled(inline="always")
 def is_plain(policy: CompiledPolicy) -> bool:
     """Whether its kind alone decides: no view of the state, no actions by hash, no joint ones."""
     seen = len(policy.seeing.usual) + len(policy.hashed.keys)
@@ -217,12 +255,16 @@ def choose_by_chance(n_actions: int, rng: np.random.Generator) -> int:
 
 
 @compiled(inline="always")
-def choose_by_table(strides: Integers, table: Integers, values: Integers, step: int) -> int:
+def choose_by_table(strides: Integers, table: Bytes, values: Integers, step: int) -> int:
     """What the table says; its last row holds for all later steps."""
     column = 0
     for variable in range(len(strides)):
         column += values[variable] * strides[variable]
-    return table[min(step, len(table) - 1), column]  # type: ignore[no-any-return]
+    row = min(step, len(table) - 1)
+    action = 0
+    for byte in range(table.shape[2]):
+        action |= np.int64(table[unsigned(row), unsigned(column), unsigned(byte)]) << (8 * byte)  # type: ignore[assignment]
+    return action
 
 
 @compiled(inline="always")
@@ -238,19 +280,22 @@ def choose(
 
     A joint action is written to its slots; the one action that rules tell apart is then 0.
     """
-    n_joint, n_rows = len(policy.joint.slots), len(policy.joint.rows)
+    # Named once: whenever a part is looked at, code is made that counts all of its arrays.
+    joint = policy.joint
+    slots, rows = joint.slots, joint.rows
+    n_joint, n_rows = len(slots), len(rows)
     if n_joint > 0 and n_rows == 0:
         if policy.kind == JOINTLY:
             row = min(step, len(policy.entries) - 1)
-            write_best(policy.joint, policy.entries[row], values, room.buffer, room.assignment)
+            write_best(joint, policy.entries[row], values, room.buffer, room.assignment)
         else:
-            write_drawn(policy.joint, values, room.buffer, room.assignment, rng)
+            write_drawn(joint, values, room.buffer, room.assignment, rng)
         return 0
     found = _position(policy, room, values, step, max(n_actions, n_rows), rng)
     if n_joint == 0:
         return found
     for i in range(n_joint):
-        values[policy.joint.slots[i]] = policy.joint.rows[found, i]
+        values[slots[i]] = rows[found, i]
     return 0
 
 
@@ -264,12 +309,13 @@ def _position(
     rng: np.random.Generator,
 ) -> int:
     """Position of the action, in the model's list or among the joint actions given."""
+    seeing, hashed = policy.seeing, policy.hashed
     seen = values
-    if len(policy.seeing.usual) > 0:
-        see(policy.seeing, values, room.seen)
+    if len(seeing.usual) > 0:
+        see(seeing, values, room.seen)
         seen = room.seen
-    if len(policy.hashed.keys) > 0:
-        found = hashed_action(policy.hashed, seen, step, room.key)
+    if len(hashed.keys) > 0:
+        found = hashed_action(hashed, seen, step, room.key)
         if found >= 0:
             return found
     if policy.kind == FOLDED:
@@ -283,7 +329,7 @@ def _position(
     return choose_by_table(policy.strides, policy.table, seen, step)
 
 
-@compiled()
+@compiled(inner=True)
 def choose_apart(
     policy: CompiledPolicy,
     room: Room,

@@ -92,7 +92,7 @@ def fill(
                 table_axis += len(sizes)
 
 
-@compiled()
+@compiled(inner=True)
 def _add_difference(
     row: Floats,
     plus: int,

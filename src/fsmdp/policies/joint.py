@@ -84,7 +84,8 @@ def same_joint(one: Joint, other: Joint) -> bool:
 
 def listed_joint(actions: Actions, n_variables: int, rows: Integers | None = None) -> Joint:
     """For policies that know joint actions by their positions among rows, by default all."""
-    found = actions.rows() if rows is None else rows
+    # A copy, since whether an array may be written to is part of its type.
+    found = np.array(actions.rows() if rows is None else rows)
     return nothing_joint()._replace(slots=_slots(actions, n_variables), rows=found)
 
 
@@ -197,7 +198,7 @@ def _flat(network: Network, order: Sequence[int]) -> tuple[Schedule, FlatSchedul
     return schedule, flatten(schedule)
 
 
-@compiled()
+@compiled(inner=True)
 def write_best(
     joint: Joint, entries: Floats, values: Integers, buffer: Floats, assignment: Integers
 ) -> float:
@@ -229,7 +230,7 @@ def write_best(
     return total  # type: ignore[no-any-return]
 
 
-@compiled()
+@compiled(inner=True)
 def _set_alone(joint: Joint, buffer: Floats, assignment: Integers) -> float:
     """Set the variables that stand alone to their best values, as many as may be off 0."""
     total = 0.0
@@ -258,7 +259,7 @@ def _set_alone(joint: Joint, buffer: Floats, assignment: Integers) -> float:
     return total
 
 
-@compiled()
+@compiled(inner=True)
 def write_drawn(
     joint: Joint,
     values: Integers,

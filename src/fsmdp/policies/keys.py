@@ -56,7 +56,7 @@ def pack_states(packing: Packing, states: Integers) -> Integers:
     return keys
 
 
-@compiled()
+@compiled(inner=True)
 def merge(packing: Packing, key: Integers) -> None:
     """Set to 0 what is irrelevant in a state."""
     n_words = packing.kept.shape[1]

@@ -54,7 +54,6 @@ instead of one for all states.
 """
 
 RANDOM = "random"
-SMALL_TABLE = 2**22
 
 EXPECTED = (
     "a plan, an exact solution, a function (state, step) -> action, an integer table by state, "
@@ -156,8 +155,8 @@ def _resolve_joint(model: Described, actions: Actions, policy: Policy) -> Follow
     if isinstance(policy, str | Mapping):
         values = actions.read(policy)
         given = given_action(n_variables, actions)
-        given.joint.rows[0] = values
-        return Followed(lambda state, step: values, given)  # noqa: ARG005
+        given.give(values)
+        return Followed(lambda state, step: values, given.policy)  # noqa: ARG005
     if is_table(policy):
         followed = _by_table(model, policy_table(model, policy))
         assert followed.act is not None
@@ -278,7 +277,5 @@ def policy_table(model: Described, policy: object) -> Integers:
             f"policy table: entry {show(index)} is {array[index]}, expected the position of an "
             f"action, 0 to {len(model.actions) - 1}; correct it."
         )
-    # Small tables are all of one kind, so that little has to be compiled; large ones are compact.
-    large = array.size > SMALL_TABLE
-    kind = np.min_scalar_type(len(model.actions) - 1) if large else np.dtype(np.int64)
+    kind = np.min_scalar_type(len(model.actions) - 1)
     return np.ascontiguousarray(array.reshape(-1, n_states), dtype=kind)

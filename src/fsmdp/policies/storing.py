@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Lookup
-from fsmdp.policies.arrays import CompiledPolicy, joint_of
+from fsmdp.policies.arrays import CompiledPolicy, joint_of, packed_table, unpacked_table
 from fsmdp.policies.folded import Folded
 from fsmdp.policies.hashed import Hashed
 from fsmdp.policies.joint import nothing_joint
@@ -31,6 +31,7 @@ def policy_to_arrays(policy: CompiledPolicy) -> dict[str, np.ndarray]:
             found |= {f"{name}/{one}": np.asarray(a) for one, a in value._asdict().items()}
         else:
             found[name] = np.asarray(value)
+    found["table"] = unpacked_table(policy.table)
     return found
 
 
@@ -49,6 +50,7 @@ def policy_from_arrays(
             given[name] = part(**{one: arrays[f"{name}/{one}"] for one in part._fields})
         else:
             given[name] = arrays[name]
+    given["table"] = packed_table(given["table"])
     given["kind"] = _number(given["kind"], np.int64, "kind")
     hashed = given["hashed"]
     by_step = bool(_number(hashed.by_step, np.bool_, "by_step"))

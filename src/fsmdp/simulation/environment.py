@@ -71,10 +71,12 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
             raise gymnasium.error.ResetNeeded("the episode is over or not begun: call reset().")
         actions = self.model.actions
         if isinstance(actions, Actions):
-            self._given.joint.rows[0] = values = actions.read(action)
+            values = actions.read(action)
+            self._given.give(values)
             name = actions.name(values)
         else:
-            self._given.table[0, 0] = position = self.model.action_index(action)
+            position = self.model.action_index(action)
+            self._given.give(position)
             name = actions[position]
         self._simulate(restart=False, steps=1)
         self._step += 1
@@ -124,8 +126,8 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
 
     def _simulate(self, restart: bool, steps: int) -> None:
         rng, values = self.np_random, self._values
-        model, given, record = self._compiled, self._given, self._record
-        simulate(model, given, rng, 1.0, restart, 0, steps, values, self._return, record)
+        model, policy, record = self._compiled, self._given.policy, self._record
+        simulate(model, policy, rng, 1.0, restart, 0, steps, values, self._return, record)
 
 
 def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:

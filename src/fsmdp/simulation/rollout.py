@@ -181,18 +181,16 @@ def _run_in_python(
     kept: Record | None = None,
 ) -> None:
     given, unrecorded = given_action(model.n_variables, of.actions), new_record(model, 0, 0)
+    policy = given.policy
     moment = unrecorded if kept is None else new_record(model, 1, 1)
     reward, discount = np.zeros(1), of.discount
     assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):
-        simulate(model, given, rng, discount, True, 0, 0, values, reward, unrecorded)
+        simulate(model, policy, rng, discount, True, 0, 0, values, reward, unrecorded)
         for step in range(steps):
             chosen = act(tuple(values[: model.n_variables].tolist()), step + 1)
-            if isinstance(chosen, tuple):
-                given.joint.rows[0] = chosen
-            else:
-                given.table[0, 0] = chosen
-            simulate(model, given, rng, discount, False, step, 1, values, reward, moment)
+            given.give(chosen)
+            simulate(model, policy, rng, discount, False, step, 1, values, reward, moment)
             returns[episode] += discount**step * reward[0]
             if kept is not None:
                 kept.states[episode, step : step + 2] = moment.states[0]

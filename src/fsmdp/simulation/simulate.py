@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,13 +94,19 @@ def simulate(
     last one afterwards. Returns are discounted from `first_step` (0 for a whole episode).
     Cost: one random number and a table look-up for each variable and step.
     """
-    kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
+    kernels, rewards = model.kernels, model.rewards
+    cumulative, reward_means, reward_sigmas = (
+        model.cumulative,
+        model.reward_means,
+        model.reward_sigmas,
+    )
+    kernel_tables, reward_tables = kernels.defaults.copy(), rewards.defaults.copy()
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     room = room_for(policy, n_actions)
     # The usual kinds stand here by themselves: to hand over the whole policy costs as much again.
     kind = policy.kind if is_plain(policy) else OTHERWISE
     folded, entries, strides, table = policy.folded, policy.entries, policy.strides, policy.table
-    recording, noisy = len(record.actions) > 0, model.reward_sigmas.any()
+    recording, noisy = len(record.actions) > 0, reward_sigmas.any()
     for episode in range(len(returns)):
         if restart:
             draw_start(model, values, rng)
@@ -120,27 +126,27 @@ def simulate(
                 action = choose_by_table(strides, table, values, now)
             else:
                 action = choose(policy, room, values, now, n_actions, rng)
-            select(model.rewards, action, reward_tables)
+            select(rewards, action, reward_tables)
             for term in range(len(reward_tables)):
-                at = locate(model.rewards, reward_tables[term], values)
-                reward = model.reward_means[unsigned(at)]
-                if noisy and model.reward_sigmas[term] > 0.0:
-                    reward += model.reward_sigmas[term] * rng.standard_normal()
+                at = locate(rewards, reward_tables[term], values)
+                reward = reward_means[unsigned(at)]
+                if noisy and reward_sigmas[term] > 0.0:
+                    reward += reward_sigmas[term] * rng.standard_normal()
                 total += weight * reward
                 if recording:
                     record.rewards[episode, step, term] = reward
-            deselect(model.rewards, action, reward_tables)
-            select(model.kernels, action, kernel_tables)
+            deselect(rewards, action, reward_tables)
+            select(kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
-                at = locate(model.kernels, kernel_tables[mechanism], values)
+                at = locate(kernels, kernel_tables[mechanism], values)
                 u = rng.random()
                 coin = model.coin[unsigned(mechanism)]
                 if coin >= 0:  # the usual case: no loops, and no jump that must be guessed
-                    values[unsigned(coin)] = u >= model.cumulative[unsigned(at)]
+                    values[unsigned(coin)] = u >= cumulative[unsigned(at)]
                 else:
-                    outcome = outcome_at(model.cumulative, at, model.outcomes[mechanism], u)
+                    outcome = outcome_at(cumulative, at, model.outcomes[mechanism], u)
                     set_children(model, mechanism, outcome, values)
-            deselect(model.kernels, action, kernel_tables)
+            deselect(kernels, action, kernel_tables)
             if recording:
                 record.actions[episode, step] = action
                 for variable in range(n_variables, n_inputs):
@@ -170,10 +176,7 @@ def simulate_each(
         np.zeros((0, 0), dtype=np.int64),
         np.zeros((0, 0, len(model.reward_sigmas))),
     )
-    # Constants have types of their own, for which `simulate` would be compiled again.
-    restart: Any = np.bool_(True)
-    first: Any = np.int64(0)
     count = len(returns) // len(rngs)
     for i in range(len(rngs)):
         part = returns[i * count : (i + 1) * count]
-        simulate(model, policy, rngs[i], discount, restart, first, steps, values, part, unrecorded)
+        simulate(model, policy, rngs[i], discount, True, 0, steps, values, part, unrecorded)

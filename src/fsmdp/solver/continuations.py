@@ -112,31 +112,36 @@ def continue_each(
                 scenario.values[variable] = state[variable]
             for i in range(joint.shape[1]):
                 scenario.values[n_variables + i] = joint[actions[arm], i]
-            total, end = _follow(setting, rng, 0, actions[arm] if joint.shape[1] == 0 else 0)
-            returns[row, arm] = total
-            if joint.shape[1] > 0:
-                continue
-            met = 0
-            chosen = -1
-            for step in range(1, end):
-                if scenario.place[step] >= 0 and places.visits[scenario.place[step]] > 1:
-                    met += 1
-                    if rng.random() * met < 1.0:
-                        chosen = step
-            if chosen < 0:
-                continue
-            place = scenario.place[chosen]
-            alternative = promising(places, place, model.n_actions, rng)
-            if alternative < 0:
-                continue
-            for variable in range(n_variables):
-                scenario.values[variable] = scenario.states[chosen, variable]
-            expected = total - scenario.earned[chosen]
-            found, _ = _follow(setting, rng, chosen, places.alternative[alternative])
-            learn(places, place, alternative, found - expected)
+            began, action = 0, actions[arm] if joint.shape[1] == 0 else 0
+            place, alternative, expected = -1, -1, 0.0
+            while True:  # called in one place only, since what is called is compiled with it
+                total, end = _follow(setting, rng, began, action)
+                if alternative >= 0:
+                    learn(places, place, alternative, total - expected)
+                    break
+                returns[row, arm] = total
+                if joint.shape[1] > 0:
+                    break
+                met = 0
+                chosen = -1
+                for step in range(1, end):
+                    if scenario.place[step] >= 0 and places.visits[scenario.place[step]] > 1:
+                        met += 1
+                        if rng.random() * met < 1.0:
+                            chosen = step
+                if chosen < 0:
+                    break
+                place = scenario.place[chosen]
+                alternative = promising(places, place, model.n_actions, rng)
+                if alternative < 0:
+                    break
+                for variable in range(n_variables):
+                    scenario.values[variable] = scenario.states[chosen, variable]
+                expected = total - scenario.earned[chosen]
+                began, action = chosen, places.alternative[alternative]
 
 
-@compiled()
+@compiled(inline="always")
 def _follow(
     setting: Setting, rng: np.random.Generator, began: int, action: int
 ) -> tuple[float, int]:
@@ -145,6 +150,7 @@ def _follow(
     Also the step at which the path joined another; its states up to there stay in the scenario.
     """
     model, policy, luck, discount, first_step, multipliers, scenario, places = setting
+    kernels, rewards = model.kernels, model.rewards
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     steps, memory = len(scenario.uniforms), len(scenario.key)
     values, number = scenario.values, scenario.counts[0]
@@ -194,16 +200,16 @@ def _follow(
             scenario.place[step] = place
             for variable in range(n_variables):
                 scenario.states[step, variable] = values[variable]
-        select(model.rewards, action, reward_tables)
+        select(rewards, action, reward_tables)
         for term in range(len(reward_tables)):
-            at = locate(model.rewards, reward_tables[term], values)
+            at = locate(rewards, reward_tables[term], values)
             total += weight * model.reward_means[at]
-        deselect(model.rewards, action, reward_tables)
+        deselect(rewards, action, reward_tables)
         if step == steps - 1:
             break
-        select(model.kernels, action, kernel_tables)
+        select(kernels, action, kernel_tables)
         for mechanism in range(len(kernel_tables)):
-            at = locate(model.kernels, kernel_tables[mechanism], values)
+            at = locate(kernels, kernel_tables[mechanism], values)
             width = model.outcomes[mechanism]
             u = scenario.uniforms[step, mechanism]
             outcome = outcome_at(model.cumulative, at, width, u)
@@ -213,7 +219,7 @@ def _follow(
                     luck, model.cumulative, at, width, mechanism, outcome, now
                 )
             set_children(model, mechanism, outcome, values)
-        deselect(model.kernels, action, kernel_tables)
+        deselect(kernels, action, kernel_tables)
         weight *= discount
         for variable in range(n_variables):
             values[variable] = values[n_inputs + variable]

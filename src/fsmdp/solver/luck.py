@@ -165,7 +165,8 @@ def record_draws(
     rewards: Floats,
 ) -> None:
     """Episodes: which number of which kernel was drawn, and the mean reward of each step."""
-    kernel_tables, reward_tables = model.kernels.defaults.copy(), model.rewards.defaults.copy()
+    kernels, rewards_of = model.kernels, model.rewards
+    kernel_tables, reward_tables = kernels.defaults.copy(), rewards_of.defaults.copy()
     n_variables = model.n_variables
     room = room_for(policy, model.n_actions)
     values = np.zeros(model.n_slots, dtype=np.int64)
@@ -173,17 +174,17 @@ def record_draws(
         draw_start(model, values, rng)
         for step in range(rewards.shape[1]):
             action = choose_apart(policy, room, values, step, model.n_actions, rng)
-            select(model.rewards, action, reward_tables)
+            select(rewards_of, action, reward_tables)
             for term in range(len(reward_tables)):
-                at = locate(model.rewards, reward_tables[term], values)
+                at = locate(rewards_of, reward_tables[term], values)
                 rewards[episode, step] += model.reward_means[at]
-            deselect(model.rewards, action, reward_tables)
-            select(model.kernels, action, kernel_tables)
+            deselect(rewards_of, action, reward_tables)
+            select(kernels, action, kernel_tables)
             for mechanism in range(len(kernel_tables)):
-                at = locate(model.kernels, kernel_tables[mechanism], values)
+                at = locate(kernels, kernel_tables[mechanism], values)
                 outcome = outcome_at(model.cumulative, at, model.outcomes[mechanism], rng.random())
                 drawn[episode, step, mechanism] = at + outcome
                 set_children(model, mechanism, outcome, values)
-            deselect(model.kernels, action, kernel_tables)
+            deselect(kernels, action, kernel_tables)
             for variable in range(n_variables):
                 values[variable] = values[model.n_inputs + variable]

@@ -31,6 +31,9 @@ from fsmdp.solver.view import View
 
 log = logging.getLogger("fsmdp")
 
+SIMULATION = "simulation"
+"""What of the simulator other engines use."""
+
 _ready: set[str] = set()
 
 
@@ -58,6 +61,7 @@ def _simulator() -> None:
         assert arrays is not None
         arena = arena_of(model)
         arena.states(arrays, 1, 0)
+        set_ready(SIMULATION)
         arena.returns(arrays, TOGETHER * CHUNK * (cores() + 1), 0)
 
 

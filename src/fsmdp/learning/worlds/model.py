@@ -104,16 +104,13 @@ def run_until_grown(
     Returns the number of the episode that comes next, and whether a plan is due before it.
     """
     tables = layout.lookup.defaults.copy()
-    # Constants have types of their own, for which a simulator would be compiled again.
-    restart: Any = np.bool_(True)
-    first_step: Any = np.int64(0)
     episode = first
     grown = False
     while episode < last and not grown:
         returns = logs.returns[episode : episode + 1]
         at = (episode - first) % len(record.actions)
         one = episode_of(record, at)
-        simulate(model, policy, rng, discount, restart, first_step, steps, slots, returns, one)
+        simulate(model, policy, rng, discount, True, 0, steps, slots, returns, one)
         grown = count_episode(layout, said, counts, term_known, tables, one, steps, logs, episode)
         episode += 1
     return episode, grown

@@ -158,18 +158,19 @@ def number_of(ground: Ground, graph: Graph, key: Integers, values: Integers) -> 
     unpack(ground.packing, key, values)
     upper, lower = graph.upper[number], graph.lower[number]
     above, below = ground.above, ground.below
+    above_lookup, below_lookup = above.lookup, below.lookup
     upper[:] = above.rounding
-    for table in range(len(above.lookup.defaults)):
-        row = above.entries[locate(above.lookup, table, values)]
+    for table in range(len(above_lookup.defaults)):
+        row = above.entries[locate(above_lookup, table, values)]
         for step in range(len(upper)):
             upper[step] += row[step]
     for step in range(len(upper)):
         upper[step] = min(upper[step], ground.ceiling[step])
         lower[step] = ground.floor[step]
-    if len(below.lookup.defaults) > 0:
+    if len(below_lookup.defaults) > 0:
         total = -below.rounding
-        for table in range(len(below.lookup.defaults)):
-            total += below.entries[locate(below.lookup, table, values)]
+        for table in range(len(below_lookup.defaults)):
+            total += below.entries[locate(below_lookup, table, values)]
         for step in range(len(lower)):
             lower[step] = max(lower[step], total[step])
     return number  # type: ignore[no-any-return]
@@ -181,12 +182,12 @@ def expand(ground: Ground, graph: Graph, state: int, work: Workspace, values: In
 
     Where there is no room nothing is kept but new states, and the expansion can be begun again.
     """
-    counts = graph.counts
+    counts, rules = graph.counts, ground.rules
     first_action, before = counts[ACTIONS], counts[ENTRIES]
-    prepare(ground.rules, ground.packing, graph.keys[state], work)
-    reward_tables = ground.rules.rewards.defaults.copy()
+    prepare(rules, ground.packing, graph.keys[state], work)
+    reward_tables = rules.rewards.defaults.copy()
     n_actions = first_action
-    for action in range(ground.rules.n_actions):
+    for action in range(rules.n_actions):
         status, reward, end = _list(ground, graph, action, work, values, reward_tables)
         if status == DONE and n_actions == len(graph.action):
             status = FULL_ACTIONS
@@ -207,7 +208,7 @@ def expand(ground: Ground, graph: Graph, state: int, work: Workspace, values: In
     return DONE
 
 
-@compiled()
+@compiled(inner=True)
 def listed_action(
     ground: Ground, graph: Graph, state: int, action: int, work: Workspace, values: Integers
 ) -> int:
@@ -219,15 +220,16 @@ def listed_action(
     for a in range(first, end):
         if graph.action[a] == action:
             return a
-    prepare(ground.rules, ground.packing, graph.keys[state], work)
-    tables = ground.rules.rewards.defaults.copy()
+    rules = ground.rules
+    prepare(rules, ground.packing, graph.keys[state], work)
+    tables = rules.rewards.defaults.copy()
     status, reward, last = _list(ground, graph, action, work, values, tables)
     if status != DONE:
         return -1
     return _same_as(graph, first, end, reward, graph.counts[ENTRIES], last)
 
 
-@compiled()
+@compiled(inner=True)
 def _list(
     ground: Ground,
     graph: Graph,
@@ -238,11 +240,12 @@ def _list(
 ) -> tuple[int, float, int]:
     """Write an action's successors behind the entries that are kept; reward and end of entries."""
     rules = ground.rules
+    rewards = rules.rewards
     reward = 0.0
-    select(rules.rewards, action, reward_tables)
+    select(rewards, action, reward_tables)
     for term in range(len(reward_tables)):
-        reward += rules.reward_means[locate(rules.rewards, reward_tables[term], work.values)]
-    deselect(rules.rewards, action, reward_tables)
+        reward += rules.reward_means[locate(rewards, reward_tables[term], work.values)]
+    deselect(rewards, action, reward_tables)
     found = list_successors(rules, ground.packing, action, work)
     first = graph.counts[ENTRIES]
     end = first
@@ -265,7 +268,7 @@ def _list(
     return DONE, reward, end
 
 
-@compiled()
+@compiled(inner=True)
 def _same_as(
     graph: Graph, first_action: int, end_action: int, reward: float, first: int, end: int
 ) -> int:

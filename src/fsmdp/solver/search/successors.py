@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,12 +88,13 @@ def prepare(rules: Rules, packing: Packing, key: Integers, work: Workspace) -> N
     """Look a state's rows up under most actions. Cost: one look-up a mechanism."""
     unpack(packing, key, work.values)
     work.base[:] = 0
-    for mechanism in range(len(rules.kernels.defaults)):
-        table = rules.kernels.defaults[mechanism]
+    kernels = rules.kernels
+    for mechanism in range(len(kernels.defaults)):
+        table = kernels.defaults[mechanism]
         work.default_row[mechanism] = -1
         if work.looks_at_drawn[table]:
             continue
-        row = locate(rules.kernels, table, work.values)
+        row = locate(kernels, table, work.values)
         work.default_row[mechanism] = row
         if rules.row_start[row + 1] - rules.row_start[row] == 1:
             outcome = rules.row_outcome[rules.row_start[row]]
@@ -132,8 +133,7 @@ def list_successors(rules: Rules, packing: Packing, action: int, work: Workspace
         work.row[mechanism] = row
         if row >= 0 and rules.row_start[row + 1] - rules.row_start[row] == 1:
             _write(rules, packing, mechanism, rules.row_outcome[rules.row_start[row]], values, key)
-    # A plain 0 has a type of its own, for which all that it is handed to would be compiled too.
-    n_order: Any = np.int64(0)
+    n_order = 0
     least = 1.0
     certain = 1.0
     for mechanism in range(n_mechanisms):
@@ -163,7 +163,7 @@ def list_successors(rules: Rules, packing: Packing, action: int, work: Workspace
     return found
 
 
-@compiled()
+@compiled(inner=True)
 def _follow(
     rules: Rules, packing: Packing, action: int, n_order: int, certain: float, work: Workspace
 ) -> int:

@@ -141,8 +141,9 @@ def run_trials(
     that backups went through, steps of the last trial that completed the policy in hand, how long
     each kind has been without success, and what expansions have cost.
     """
-    values = np.zeros(ground.packing.word.shape[0], dtype=np.int64)
-    room = room_for(guide, ground.rules.n_actions)
+    packing, floor, n_actions = ground.packing, ground.floor, ground.rules.n_actions
+    values = np.zeros(packing.word.shape[0], dtype=np.int64)
+    room = room_for(guide, n_actions)
     horizon = len(path)
     enough = tally[1] + tally[EXPANSIONS] + effort
     for _ in range(trials):
@@ -173,20 +174,20 @@ def run_trials(
             if graph.first_action[state] == NOT_EXPANDED:
                 before = graph.counts[ENTRIES]
                 status = expand(ground, graph, state, work, values)
-                listed = ground.rules.n_actions + graph.counts[ENTRIES] - before
+                listed = n_actions + graph.counts[ENTRIES] - before
                 tally[EXPANSIONS] += COST_OF_SUCCESSOR * listed
                 if status != DONE:
                     break
             path[length] = state
             length += 1
             column = step * rows.ahead
-            informed = graph.lower[state, column] > ground.floor[column] + tolerance
+            informed = graph.lower[state, column] > floor[column] + tolerance
             action = -1
             if step == stray:
                 action = _other_action(graph, state, column, rows, rng)
             elif turn == GUIDED or (turn == STRAYING and turns > GUIDED and not informed):
-                unpack(ground.packing, graph.keys[state], values)
-                taken = choose_apart(guide, room, values, step, ground.rules.n_actions, rng)
+                unpack(packing, graph.keys[state], values)
+                taken = choose_apart(guide, room, values, step, n_actions, rng)
                 action = listed_action(ground, graph, state, taken, work, values)
             if action < 0:
                 hopeful = turn == HOPEFUL or not informed
@@ -210,7 +211,7 @@ def run_trials(
     return DONE
 
 
-@compiled()
+@compiled(inner=True)
 def _turn(tally: Integers, turns: int) -> int:
     """The kind of the next trial: in turn, without those that are paused."""
     turn = tally[0] % turns
@@ -220,7 +221,7 @@ def _turn(tally: Integers, turns: int) -> int:
     return turn  # type: ignore[no-any-return]
 
 
-@compiled()
+@compiled(inner=True)
 def _remember(tally: Integers, turn: int, success: bool) -> None:
     """Pause a kind of trial that has not raised the lower bound for long."""
     pause, idle, last = 3 + 3 * turn, 4 + 3 * turn, 5 + 3 * turn
@@ -233,7 +234,7 @@ def _remember(tally: Integers, turn: int, success: bool) -> None:
         tally[pause], tally[idle] = tally[last], 0
 
 
-@compiled()
+@compiled(inner=True)
 def _other_action(
     graph: Graph, state: int, column: int, rows: Rows, rng: np.random.Generator
 ) -> int:
@@ -251,7 +252,7 @@ def _other_action(
     return found
 
 
-@compiled()
+@compiled(inner=True)
 def _best_action(graph: Graph, state: int, column: int, rows: Rows, hopeful: bool) -> int:
     """The action of the largest upper bound if `hopeful`, else lower; the other one breaks ties."""
     best, best_first, best_second = -1, -np.inf, -np.inf
@@ -272,7 +273,7 @@ def _best_action(graph: Graph, state: int, column: int, rows: Rows, hopeful: boo
     return best
 
 
-@compiled()
+@compiled(inner=True)
 def _next_state(
     graph: Graph, action: int, column: int, rows: Rows, patience: float, rng: np.random.Generator
 ) -> int:
