@@ -10,7 +10,12 @@ from fsmdp.cli import entry
 from fsmdp.cli.demo import _best_values, _progress
 from fsmdp.experiments.board import Seen
 
-SMALL = ("--machines", "3", "--large", "14", "--episodes", "20", "--workers", "1")
+SMALL = ("--machines", "3", "--large", "14", "--episodes", "20", "--workers", "1", "--seeds", "2")
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    monkeypatch.setattr("fsmdp.cli.demo.PLAN_SECONDS", 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -102,6 +102,10 @@ def test_what_cannot_be_imported_is_said_with_its_reason():
 def test_a_domain_without_an_instance_is_surveyed():
     rows = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011", "--json").output)["problems"]
     assert len(rows) == 10
+
+
+@pytest.mark.slow
+def test_a_survey_ends_with_how_many_were_imported():
     assert "10 of 10 imported" in run("inspect", "rddl:SysAdmin_MDP_ippc2011").output
 
 

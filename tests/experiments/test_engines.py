@@ -42,6 +42,7 @@ def test_dask_joins_a_cluster_at_an_address(local, tmp_path):
     assert_all_there(results, tmp_path, local)
 
 
+@pytest.mark.slow  # as the one above in which a worker died, with nothing gone wrong
 def test_dask_starts_a_cluster_of_its_own_when_no_address_is_given(local, tmp_path):
     results = compare(SWEEP, tmp_path, "dask", workers=2)
     assert_all_there(results, tmp_path, local)

@@ -243,15 +243,16 @@ def long_run(name, path, use_env=False, progress=None):
     return learner, fsmdp.learn(world, learner, episodes=400, seed=6, **options)
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "use_env"), [*((n, False) for n in LONG_RUNS), ("UCBVI", True)])
 def test_a_process_that_is_killed_again_and_again_ends_with_the_same_history(
-    name, use_env, tmp_path
+    name, use_env, kills, tmp_path
 ):
     path, rng = tmp_path / "run.npz", np.random.default_rng(3)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     command = [sys.executable, "-c", KILLED, name, str(path), "env" if use_env else "model"]
     began = []
-    for _ in range(3):
+    for _ in range(kills):
         with subprocess.Popen(command, **pipes) as process:
             process.stdin.write("\n" * 60)
             process.stdin.flush()
@@ -261,7 +262,7 @@ def test_a_process_that_is_killed_again_and_again_ends_with_the_same_history(
             assert process.wait() == -signal.SIGKILL
         began.append(shown[0])
         assert int(arrays_of(path)["done"]) >= shown[-1] - 3
-    assert began[0] < began[1] < began[2], "a run must go on where its file ends"
+    assert began == sorted(set(began)), "a run must go on where its file ends"
     learner, resumed = long_run(name, path, use_env)
     whole_learner, whole = long_run(name, None, use_env)
     assert_same_history(whole, resumed)

@@ -287,21 +287,24 @@ def runs_that_leave(model, learner, names, scale, runs, episodes, delta):
     return left
 
 
-def test_the_truth_leaves_the_sets_in_at_most_a_fraction_delta_of_runs(model, learner):
-    runs, delta = 500, 0.05
+FULL = pytest.param(500, marks=pytest.mark.slow)
+"""Fewer runs tell only of sets that fail often: of 20, five must fail, of 500 forty."""
+
+
+@pytest.mark.parametrize("runs", [100, FULL])
+def test_the_truth_leaves_the_sets_in_at_most_a_fraction_delta_of_runs(model, learner, runs):
+    delta = 0.05
     left = runs_that_leave(model, learner, list(CONFIDENCE), 1.0, runs, 40, delta)
     for name, count in left.items():
         assert binom.sf(count - 1, runs, delta) > 0.01, f"{name}: left in {count} of {runs} runs"
 
 
-def test_radii_of_a_third_fail_the_same_test(model, learner):
-    runs, delta = 500, 0.05
+@pytest.mark.parametrize("runs", [100, FULL])
+def test_radii_of_a_third_fail_the_same_test(model, learner, runs):
+    delta = 0.05
     left = runs_that_leave(model, learner, list(CONFIDENCE), 1 / 9, runs, 40, delta)
     for name, count in left.items():
         assert binom.sf(count - 1, runs, delta) < 1e-6, f"{name}: left in {count} of {runs} runs"
-
-
-FULL = pytest.param(500, marks=pytest.mark.slow)
 
 
 def planning_runs_that_leave(model, name, scale, runs, delta, episodes=20):
@@ -333,7 +336,7 @@ PLANNED_MODELS = {
 }
 
 
-@pytest.mark.parametrize("runs", [50, FULL])
+@pytest.mark.parametrize("runs", [20, FULL])
 @pytest.mark.parametrize("name", CONFIDENCE)
 @pytest.mark.parametrize("which", PLANNED_MODELS)
 def test_the_truth_stays_inside_when_the_learner_chooses_the_actions(which, name, runs):
@@ -341,8 +344,8 @@ def test_the_truth_stays_inside_when_the_learner_chooses_the_actions(which, name
     assert binom.sf(left - 1, runs, 0.05) > 0.01, f"{name}: left in {left} of {runs} runs"
 
 
-@pytest.mark.parametrize("runs", [50, FULL])
+@pytest.mark.parametrize("runs", [20, FULL])
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_radii_of_a_third_fail_that_test_too(name, runs):
     left = planning_runs_that_leave(coins(sigma=0.3), name, 1 / 9, runs, delta=0.05)
-    assert binom.sf(left - 1, runs, 0.05) < 1e-6, f"{name}: left in {left} of {runs} runs"
+    assert binom.sf(left - 1, runs, 0.05) < 1e-4, f"{name}: left in {left} of {runs} runs"
