@@ -10,20 +10,34 @@ usable = $(shell $(1) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info
 CANDIDATES := python3.11 python3 python python3.12 python3.13 python3.14
 PYTHON ?= $(firstword $(foreach candidate,$(CANDIDATES),$(call usable,$(candidate))))
 
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Modules are compiled when they are first imported, which most never are.
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 # Part of the installation, so that the first plan does not wait for it; at once if it is done.
-COMPILE := echo "compiling, a minute the first time"; \
-	$(BIN)/python -m fsmdp.cli.ahead
+COMPILE := PYTHONPATH=src $(BIN)/python -m fsmdp.cli.ahead
+
+# What compiling needs is installed first; the rest while it compiles. Should that have been too
+# early, because a package was exchanged for another version, it is done again.
+NEEDED := $(shell sed -n 's/^IMPORTED = (\(.*\))/\1/p' hatch_build.py | tr -d '",')
+define install
+	@$(INSTALL) $(NEEDED)
+	@$(COMPILE) 2>/dev/null & compiling=$$!; \
+	$(INSTALL) -e '.[$(EXTRAS)]' || { kill $$compiling; exit 1; }; \
+	wait $$compiling || $(COMPILE)
+endef
 
 # An editable installation has no wheel that could hold what was compiled.
 export FSMDP_COMPILE := 0
 
 # Several processes on as many cores: threads of BLAS would only wait for one another, busily.
 test coverage: export OPENBLAS_NUM_THREADS := 1
+
+# Files stay together, since compiled code and fixtures serve all tests of one; tests/conftest.py
+# puts the longest first, so that no process is left with one of them at the end.
+PYTEST := $(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Material for MkDocs otherwise prints a notice about a future MkDocs on every build.
 export NO_MKDOCS_2_WARNING := 1
@@ -40,7 +54,7 @@ demo: $(INSTALLED) ## install the package and show what it does
 test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation, then the tests
 	@$(MAKE) --no-print-directory -j 2 checks compiled
 	@echo "== tests"
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --durations=10
+	@$(PYTEST) --durations=10
 
 checks:
 	@echo "== formatting"
@@ -60,7 +74,7 @@ compiled:
 # Tracing doubles the time that tests take, so it is not part of `make test`.
 coverage: $(INSTALLED_DEV) browser ## run the tests with their line coverage, at least 95 %
 	@$(COMPILE)
-	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+	@$(PYTEST) --cov --cov-report=term
 
 # Tests of the report open it in Chromium. Without one, and without the right to install one, they
 # are skipped and say so.
@@ -111,13 +125,14 @@ $(CREATED):
 	"$$python" -m venv --clear $(VENV)
 	@touch $@
 
+$(INSTALLED): EXTRAS := rddl
 $(INSTALLED): pyproject.toml | $(CREATED)
-	@echo "installing fsmdp into $(VENV)"
-	@$(PIP) install -qq -e '.[rddl]'
-	@$(COMPILE)
+	@echo "installing fsmdp into $(VENV) and compiling, a minute or two"
+	$(install)
 	@touch $@
 
+$(INSTALLED_DEV): EXTRAS := dev,docs,rddl,ray,dask
 $(INSTALLED_DEV): pyproject.toml | $(CREATED)
-	@echo "installing fsmdp and its development tools into $(VENV), a minute or two the first time"
-	@$(PIP) install -qq -e '.[dev,docs,rddl,ray,dask]'
+	@echo "installing fsmdp and its development tools into $(VENV) and compiling, a few minutes"
+	$(install)
 	@touch $@ $(INSTALLED)

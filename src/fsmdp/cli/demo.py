@@ -27,7 +27,7 @@ LEARNERS = (
 )
 
 
-PLAN_SECONDS = 8.0
+PLAN_SECONDS = 5.0
 
 
 @command(
@@ -39,8 +39,8 @@ PLAN_SECONDS = 8.0
 def demo_command(
     machines: Annotated[int, typer.Option(help="Machines in the small ring.", min=2, max=10)] = 8,
     large: Annotated[int, typer.Option(help="Machines in the large ring.", min=2, max=400)] = 60,
-    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 150,
-    seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 4,
+    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 100,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 3,
     workers: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 2,
     output: Annotated[
         str, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")
@@ -59,8 +59,7 @@ def demo_command(
     if not silent:
         print(
             f"Rings of {machines} and of {large} machines that fail and can be rebooted, one at a "
-            f"time; {episodes} episodes of 10 steps, {seeds} seeds.\n"
-            "A first run also compiles, once."
+            f"time; {episodes} episodes of 10 steps, {seeds} seeds."
         )
     planned = _plan(large, seed, silent)
     best = _best_values(machines, seeds)
