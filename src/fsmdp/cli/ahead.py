@@ -65,6 +65,7 @@ def _learners() -> None:
         learn(model, UCRLFactored(structure, known_rewards=known), episodes=2)
     learn(model, UCRLFactored(structure), episodes=2)
     learn(model, PSRLFactored(structure, known_rewards=known), episodes=2)
+    learn(model, UCRLFactored(structure, known_rewards=known, planner="solver"), episodes=1)
 
 
 if __name__ == "__main__":
