@@ -2,7 +2,9 @@
 
 import copy
 import json
+import pickle
 
+import numba
 import numpy as np
 import pytest
 
@@ -15,6 +17,13 @@ from fsmdp import (
     solve_exactly,
 )
 from fsmdp.model.files import from_bytes, to_dict
+from fsmdp.policies.arrays import (
+    BY_TABLE,
+    given_action,
+    no_strides,
+    policy_arrays,
+    unpacked_table,
+)
 
 
 class TestTables:
@@ -95,3 +104,16 @@ def test_a_solution_of_an_equal_model_is_followed():
 def test_what_is_no_policy_is_refused(policy):
     with pytest.raises(PolicyError, match="is not a policy; expected a plan, an exact solution"):
         evaluate_exactly(RING, policy)
+
+
+def test_a_copy_of_a_policy_is_of_the_type_that_code_was_compiled_for():
+    table = policy_arrays(BY_TABLE, no_strides(2), np.array([[300]]))
+    for made in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert numba.typeof(made) == numba.typeof(table)
+        assert unpacked_table(made.table).tolist() == [[300]]
+    given = given_action(2)
+    for made in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given)):
+        assert numba.typeof(made.policy) == numba.typeof(table)
+        made.give(70_000)
+        assert unpacked_table(made.policy.table).tolist() == [[70_000]]
+    assert unpacked_table(given.policy.table).tolist() == [[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, read_only
 from fsmdp.policies.advantages import greedy_action
 from fsmdp.policies.folded import (
     Folded,
@@ -64,6 +64,14 @@ class CompiledPolicy(NamedTuple):
     seeing: Seeing  # how states are seen
     joint: Joint  # how joint actions are found and written
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _with_table, (tuple(self),)  # copies of arrays may be written to
+
+
+def _with_table(parts: tuple[Any, ...]) -> CompiledPolicy:
+    copied = CompiledPolicy(*parts)
+    return copied._replace(table=read_only(copied.table))
+
 
 class Room(NamedTuple):
     """Arrays that `choose` writes to: made once, not at every step."""
@@ -87,6 +95,13 @@ class Given(NamedTuple):
             self.policy.joint.rows[0] = action
         else:
             self.position[0, 0] = action
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _given, (self.policy, self.position)  # which the copied policy must see too
+
+
+def _given(policy: CompiledPolicy, position: NDArray[np.uint32]) -> Given:
+    return Given(policy._replace(table=packed_table(position)), position)
 
 
 def packed_table(table: NDArray[np.integer]) -> Bytes:
@@ -213,8 +228,8 @@ def given_action(n_variables: int, actions: Sequence[str] = ()) -> Given:
     if isinstance(actions, Actions):
         row = np.zeros((1, len(actions.variables)), dtype=np.int64)
         joint = listed_joint(actions, n_variables, row)
-    position = np.zeros((1, 1), dtype=np.dtype("<u4"))
-    return Given(policy_arrays(BY_TABLE, no_strides(n_variables), position, joint=joint), position)
+    policy = policy_arrays(BY_TABLE, no_strides(n_variables), joint=joint)
+    return _given(policy, np.zeros((1, 1), dtype=np.dtype("<u4")))
 
 
 def by_chance(n_variables: int, actions: Sequence[str]) -> CompiledPolicy:
