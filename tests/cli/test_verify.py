@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp.cli import entry
-from fsmdp.cli.verify import _above
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.cli.verify import _above, _progress
+from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 
 
 def run(*arguments):
@@ -26,8 +26,9 @@ def files(tmp_path_factory):
     plan = fsmdp.plan(model, method="joint")
     plan.save(folder / "plan.npz")
     arrays = read_arrays(folder / "plan.npz", 2**20, "plan", "none")
-    arrays["bound_weights"][1, 0] -= 1e-6
-    write_arrays(folder / "wrong.npz", arrays)
+    about = json.loads(arrays["about"].tobytes())
+    about["bound_weights"][1][0] -= 1e-6
+    write_arrays(folder / "wrong.npz", arrays | {"about": pack_json(about)})
     return folder, plan
 
 
@@ -50,7 +51,7 @@ def test_weights_that_are_no_bound_are_refuted(files):
     folder, _ = files
     done = run("verify", folder / "model.json", folder / "wrong.npz", "--quiet")
     assert done.exit_code == 1
-    assert done.output.startswith("REFUTED: V >= R + E V' fails by ")
+    assert done.output.startswith("REFUTED: V >= R + E V' at step ")
     facts = json.loads(run("verify", folder / "model.json", folder / "wrong.npz", "--json").output)
     assert facts["proved"] is False
     assert facts["upper_bound"] is None
@@ -88,3 +89,19 @@ def test_a_tighter_claim_that_the_file_does_not_prove_is_said_first(tmp_path):
     done = run("verify", tmp_path / "model.json", tmp_path / "plan.npz")
     assert done.output.startswith("PROVED IN PART: no policy earns more than ")
     assert "not proved by anything in the file" in done.output
+
+
+def test_long_work_tells_how_far_it_is(capsys):
+    tell = _progress(every=0.0)
+    tell("step 1 of 2")
+    assert capsys.readouterr().err.endswith("s  step 1 of 2\n")
+
+
+def test_joint_actions_have_their_names(tmp_path):
+    model = fsmdp.domains.sysadmin(3, administrators=1, horizon=3)
+    fsmdp.save(model, tmp_path / "model.json")
+    fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint").save(tmp_path / "plan.npz")
+    facts = json.loads(
+        run("verify", tmp_path / "model.json", tmp_path / "plan.npz", "--json").output
+    )
+    assert facts["tightest_action"] in model.actions

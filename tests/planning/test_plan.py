@@ -101,7 +101,7 @@ def test_a_plan_of_another_version_is_refused(tmp_path):
     about = json.dumps({"format": "fsmdp-plan", "version": 99}).encode()
     write_arrays(path, {"about": np.frombuffer(about, dtype=np.uint8)})
     with pytest.raises(
-        ModelError, match="expected fsmdp-plan version 3, found 'fsmdp-plan' version 99"
+        ModelError, match="expected fsmdp-plan version 4, found 'fsmdp-plan' version 99"
     ):
         fsmdp.load_plan(path)
 
@@ -127,8 +127,6 @@ CORRUPTIONS = {
     "other integers": ("lookup_offset", lambda a: a.astype(np.int32)),
     "entries too few": ("q_entries", lambda a: a[:, :-1]),
     "weights that are no numbers": ("weights", lambda a: a * np.nan),
-    "weights of another basis": ("bound_weights", lambda a: a[:, :-1]),
-    "functions too few": ("functions", lambda a: a[:-1]),
 }
 
 

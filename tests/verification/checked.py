@@ -1,11 +1,12 @@
 """A model and a plan through their files, as the checker reads them."""
 
 import dataclasses
+import json
 import tempfile
 from fractions import Fraction
 from pathlib import Path
 
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
 from fsmdp.foundation.digests import seal
 from fsmdp.model.files import to_dict
 from fsmdp.verification.checker import check, read_claim, read_model
@@ -20,18 +21,21 @@ def model_bytes(model):
 
 
 def plan_bytes(plan, changes=None):
-    """What `Plan.save` writes, with some arrays replaced."""
+    """What `Plan.save` writes, with some entries of its description replaced."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.npz"
         plan.save(path)
         if changes:
-            write_arrays(path, read_arrays(path, 2**26, "plan", "none") | changes)
+            arrays = read_arrays(path, 2**26, "plan", "none")
+            about = json.loads(arrays["about"].tobytes()) | changes
+            write_arrays(path, arrays | {"about": pack_json(about)})
         return path.read_bytes()
 
 
 def read(model, plan):
     """Both as the checker has them."""
-    return read_model(model_bytes(model)), read_claim(plan_bytes(plan))
+    mine = read_model(model_bytes(model))
+    return mine, read_claim(plan_bytes(plan), mine)
 
 
 def verdict_of(model, plan):

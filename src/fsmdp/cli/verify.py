@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+import time
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,7 @@ from fsmdp.cli.options import AsJson, Model, Quiet
 from fsmdp.cli.screen import print_json
 
 if TYPE_CHECKING:
-    from fsmdp.verification.checker import Verdict
+    from fsmdp.verification import checker
 
 
 @command(
@@ -36,39 +38,93 @@ def verify_command(
     The exit code is 0 if the bound is proved, 1 if not, 2 if there is nothing that can be checked.
     """
     from fsmdp.errors import ModelError
+    from fsmdp.foundation.disk import read_file
+    from fsmdp.planning.files import LARGEST_FILE
     from fsmdp.verification import checker
 
-    tell = (lambda _: None) if quiet or as_json else checker.progress()
+    began = time.perf_counter()
     try:
         model = checker.read_model(_model_file(model_text))
-        claim = checker.read_claim(checker.read_bytes(plan, checker.LARGEST_PLAN))
+        claim = checker.read_claim(read_file(plan, LARGEST_FILE), model)
+        tell = (lambda _: None) if quiet or as_json else _progress()
         verdict = checker.check(model, claim, tell)
     except checker.BadInputError as error:
         raise ModelError(str(error)) from None
+    seconds = time.perf_counter() - began
     if as_json:
-        print_json({"model": model_text} | _facts(verdict))
+        print_json({"model": model_text} | _facts(verdict, model) | {"seconds": seconds})
     else:
-        print("\n".join(verdict.lines()))
+        print("\n".join([str(verdict), *_details(verdict, model, seconds)]))
     raise typer.Exit(0 if verdict.proved else 1)
+
+
+def _progress(every: float = 2.0) -> Callable[[str], None]:
+    """Lines on the error stream, some seconds apart."""
+    last = began = time.perf_counter()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if now - last >= every:
+            last = now
+            print(f"{now - began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def _model_file(text: str) -> bytes:
     """The content of a model file: the one that is named, or what `save` would write."""
     from pathlib import Path
 
-    from fsmdp.verification import checker
-
-    if text.endswith(".json") or Path(text).is_file():
-        return checker.read_bytes(text, checker.LARGEST_MODEL)
     from fsmdp.experiments.catalog import read_model
     from fsmdp.foundation.digests import seal
-    from fsmdp.model.files import to_dict
+    from fsmdp.foundation.disk import read_file
+    from fsmdp.model.files import LARGEST_FILE, to_dict
 
+    if text.endswith(".json") or Path(text).is_file():
+        return read_file(text, LARGEST_FILE)
     return seal(to_dict(read_model(text)))
 
 
-def _facts(verdict: Verdict) -> dict[str, Any]:
-    claim, tightest = verdict.claim, verdict.tightest
+def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> Iterator[str]:
+    """More about a verdict, in words."""
+    from fsmdp.verification.checker import decimal
+
+    claim, step = verdict.claim, verdict.tightest[0]
+    if verdict.slack >= 0:
+        spare, action = decimal(verdict.slack, down=True), _action(verdict, model)
+        claimed = decimal(claim.upper_bound, down=not verdict.proved)
+        yield (
+            f"V >= R + E V' at every state and step, {spare} to spare; tightest at step {step}, "
+            f"action {action!r}."
+        )
+        yield f"By weights: {decimal(verdict.bound)}; the plan claims {claimed}."
+    if claim.at_start is not None and claim.at_start < verdict.bound:
+        start = decimal(claim.at_start, down=verdict.tighter is False)
+        words = {True: "proved", False: "refuted", None: "not proved by anything in the file"}
+        yield f"By {claim.reason}: the plan claims {start}; {words[verdict.tighter]}."
+    if verdict.invariants:
+        yield (
+            f"That is where invariants hold, which no action leaves: {sum(verdict.invariants)} of "
+            f"{len(verdict.invariants)} were proved, and the others not used."
+        )
+    steps = f"{len(verdict.steps)} step" + "s" * (len(verdict.steps) > 1)
+    yield f"{steps}, largest table {verdict.largest_table} entries, {seconds:.1f} s"
+
+
+def _action(verdict: checker.Verdict, model: checker.Model) -> str:
+    """The name of the action where the inequality is tightest."""
+    from fsmdp.model.actions import Actions
+    from fsmdp.model.files import actions_from_json
+
+    found, actions = verdict.tightest[2], actions_from_json(model.about["actions"])
+    if isinstance(actions, Actions) and not isinstance(found, str):
+        return actions.name(found)
+    return str(found)
+
+
+def _facts(verdict: checker.Verdict, model: checker.Model) -> dict[str, Any]:
+    claim, (step, state, _) = verdict.claim, verdict.tightest
     return {
         "proved": verdict.proved,
         "upper_bound": _above(verdict.best) if verdict.proved else None,
@@ -78,11 +134,10 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
         "proof_at_start": claim.reason,
         "at_start_proved": verdict.tighter,
         "slack": -_above(-verdict.slack),
-        "tightest_step": tightest.step,
-        "tightest_state": list(tightest.state),
-        "tightest_action": tightest.action,
+        "tightest_step": step,
+        "tightest_state": list(state),
+        "tightest_action": _action(verdict, model),
         "largest_table": verdict.largest_table,
-        "seconds": verdict.seconds,
     }
 
 

@@ -38,7 +38,7 @@ from fsmdp.policies.greedy import Greedy
 from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
 FORMAT = "fsmdp-plan"
-VERSION = 3
+VERSION = 4
 LARGEST_FILE = 2**30
 EXPECTED = "expected a file that Plan.save wrote"
 
@@ -76,7 +76,7 @@ class About(Document):
     """The header of a plan: every field and its kind."""
 
     format: Literal["fsmdp-plan"]
-    version: Literal[3]
+    version: Literal[4]
     method: str
     status: Annotated[Status, Strict(False)]
     variables: Annotated[
@@ -86,6 +86,8 @@ class About(Document):
     horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
     discount: Annotated[float, Field(gt=0, le=1)]
     scopes: Annotated[list[Positions], Field(min_length=1)]
+    functions: list[list[float]]  # of each scope, the last axis fastest
+    bound_weights: list[list[float]]  # here, and not in an array, where a checker reads them
     objective: float
     dual_bound: float | None  # none that is finite
     certified_objective: float
@@ -126,6 +128,8 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "horizon": plan.horizon,
         "discount": plan.discount,
         "scopes": [list(scope) for scope in plan.basis.scopes],
+        "functions": [table.values.ravel().tolist() for table in plan.basis],
+        "bound_weights": plan.bound_weights.tolist(),
         "objective": plan.objective,
         "dual_bound": plan.dual_bound if math.isfinite(plan.dual_bound) else None,
         "certified_objective": plan.certified_objective,
@@ -153,8 +157,6 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Any] = {
         "about": pack_json(about),
         "weights": plan.weights,
-        "bound_weights": plan.bound_weights,
-        "functions": np.concatenate([table.values.ravel() for table in plan.basis]),
         "violations": certificate.violations,
         "lifts": certificate.lifts,
     }
@@ -222,11 +224,11 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     if about.horizon is None and about.discount == 1:
         raise ValueError("discount: expected one below 1 with an infinite horizon")
     n_steps = about.horizon or 1
-    basis = _basis(about.scopes, arrays["functions"], variables)
-    rows = n_steps + (about.horizon is not None)
-    weights, bound_weights = (
-        _finite(arrays, name, (rows, len(basis))) for name in ("weights", "bound_weights")
-    )
+    basis = _basis(about, variables)
+    shape = (n_steps + (about.horizon is not None), len(basis))
+    weights = _finite(arrays, "weights", shape)
+    if [len(row) for row in about.bound_weights] != [shape[1]] * shape[0]:
+        raise ValueError(f"bound_weights: expected numbers of shape {shape}")
     violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
     return Plan(
         method=about.method,
@@ -235,7 +237,7 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
             variables,
             about.horizon,
             basis,
-            bound_weights,
+            np.array(about.bound_weights),
             Certificate(
                 violations, lifts, _witness(about, variables, actions, n_steps), about.upper_bound
             ),
@@ -351,22 +353,18 @@ def _witness(
     return Witness(step, check_state(state, variables), action, violation)
 
 
-def _basis(
-    scopes: list[tuple[int, ...]], functions: np.ndarray, variables: tuple[Variable, ...]
-) -> Basis:
+def _basis(about: About, variables: tuple[Variable, ...]) -> Basis:
     """The functions, of which the first is the constant 1."""
-    shapes = []
-    for scope in scopes:
+    tables = []
+    if len(about.functions) != len(about.scopes):
+        raise ValueError("functions: expected one for each scope")
+    for scope, numbers in zip(about.scopes, about.functions, strict=True):
         if sorted(set(scope)) != list(scope) or (scope and scope[-1] >= len(variables)):
             raise ValueError("scopes: expected positions of variables in order, each once")
-        shapes.append(tuple(variables[position].size for position in scope))
-    lengths = [table_size(shape) for shape in shapes]
-    numbers = _finite({"functions": functions}, "functions", (sum(lengths),))
-    if scopes[0] or numbers[0] != 1:
+        shape = tuple(variables[position].size for position in scope)
+        if len(numbers) != table_size(shape):
+            raise ValueError(f"functions: expected {table_size(shape)} numbers of {scope}")
+        tables.append(bound_table(scope, np.array(numbers).reshape(shape)))
+    if about.scopes[0] or about.functions[0] != [1]:
         raise ValueError("functions: expected the constant 1 first")
-    parts = np.split(numbers, np.cumsum(lengths)[:-1])
-    tables = [
-        bound_table(scope, part.reshape(shape))
-        for scope, part, shape in zip(scopes, parts, shapes, strict=True)
-    ]
     return Basis(tables[1:])
