@@ -10,7 +10,7 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, Said, count_episode, counts_of
 from fsmdp.learning.learners import registry
-from fsmdp.policies.arrays import BY_TABLE, act
+from fsmdp.policies.arrays import BY_TABLE, act, unpacked_table
 
 
 def coins(sigma=0.0, horizon=3):
@@ -156,7 +156,9 @@ def policy_value(exact, planned):
     """Expected return of a greedy policy or a table from the start, by backward induction."""
     flat, policy = exact.flat, planned.acting.policy
     if policy.kind == BY_TABLE:
-        return float(flat.initial() @ fsmdp.evaluate_exactly(exact.model, policy.table))
+        return float(
+            flat.initial() @ fsmdp.evaluate_exactly(exact.model, unpacked_table(policy.table))
+        )
     states, every = np.ascontiguousarray(flat.states, dtype=np.int64), np.arange(len(flat.states))
     following, rng = np.zeros(len(every)), np.random.default_rng(0)
     for entries in reversed(policy.entries):

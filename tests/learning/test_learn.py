@@ -143,10 +143,13 @@ def policy(**changes):
         (acting(values=np.zeros((1, 1))), "values holds"),
         (acting(replan_at=np.zeros(3)), "replan_at holds float64"),
         (policy(kind=9), "expected a kind from 0 to 4"),
-        (policy(kind=1, table=np.full((1, 8), 99)), "expected actions from 0 to 3"),
+        (
+            policy(kind=1, table=np.full((1, 8, 1), 99, dtype=np.uint8)),
+            "expected actions from 0 to 3",
+        ),
         (policy(kind=1, strides=np.array([4, 2, 1])), "expected a column for each state"),
         (policy(kind=1, strides=np.array([1])), "expected a stride for each variable"),
-        (policy(kind=1, table=np.zeros((1, 8))), "table must be int64"),
+        (policy(kind=1, table=np.zeros((1, 8))), "table must be uint8"),
         (policy(entries=np.zeros((3, 2))), "expected tables of 2 numbers in all"),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 from tests.learning.learning_models import record_plans
 
 import fsmdp
+from fsmdp.policies.arrays import unpacked_table
 
 
 def structure_of(model):
@@ -45,7 +46,7 @@ def policy_value(exact, planned):
     """Expected return of a policy in a table, from the start, by backward induction."""
     flat, every = exact.flat, np.arange(len(exact.flat.states))
     following = np.zeros(len(every))
-    for actions in reversed(planned.acting.policy.table):
+    for actions in reversed(unpacked_table(planned.acting.policy.table)):
         following = flat.rewards[actions, every] + flat.transitions[actions, every] @ following
     return float(flat.initial() @ following)
 
