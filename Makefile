@@ -10,7 +10,9 @@ usable = $(shell $(1) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info
 CANDIDATES := python3.11 python3 python python3.12 python3.13 python3.14
 PYTHON ?= $(firstword $(foreach candidate,$(CANDIDATES),$(call usable,$(candidate))))
 
-# Modules are compiled when they are first imported, which most never are.
+# Modules are compiled when they are first imported, which most never are; and kept, or every
+# process would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
