@@ -118,7 +118,7 @@ def build(
     limit: int = DEFAULT_LIMIT,
     elimination_order: Sequence[int] | None = None,
     method: str = "auto",
-    tries: int = 4,
+    tries: int | None = None,
     seed: int = 0,
     mini_bucket: int | Room | None = None,
 ) -> Elimination:
@@ -168,7 +168,7 @@ def check_method(method: str) -> None:
 def _shared_options(
     network: Network,
     elimination_order: Sequence[int] | None,
-    tries: int,
+    tries: int | None,
     seed: int,
     room: Room | None,
 ) -> list[_Option]:

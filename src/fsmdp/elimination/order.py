@@ -17,9 +17,10 @@ from fsmdp.model.variables import Scope
 
 DEFAULT_LIMIT = 2**26
 WIDE = 8
-LARGE, TOO_LARGE, TRIES = 2**12, 2**30, 16
-"""Entries of a table from which so many orders are tried, since eliminating takes longer than
-another try, and from which nothing can be hoped for."""
+FEW_TRIES, TRIES = 4, 16
+LARGE, TOO_LARGE = 2**12, 2**30
+"""Entries of a table from which more orders are tried, since eliminating takes longer than another
+try, and from which nothing can be hoped for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,20 +97,21 @@ def sweep(scopes: Iterable[Scope], sizes: Sequence[int]) -> Order:
 
 
 def best_order(
-    scopes: Iterable[Scope], sizes: Sequence[int], tries: int = 4, seed: int = 0
+    scopes: Iterable[Scope], sizes: Sequence[int], tries: int | None = None, seed: int = 0
 ) -> Order:
     """The order of fewest total table entries among several of min-fill and min-degree.
 
     The first try of either breaks ties by position, later ones at random from the seed; a try is
-    given up as soon as it costs more than the best so far. Where even the best has a large table,
-    more are tried. A sweep is tried where these are wide; elsewhere their shallow trees are worth
-    more than a few entries.
-    Cost: `tries` times that of min-fill, or TRIES times.
+    given up as soon as it costs more than the best so far. Unless it is said how many to try, these
+    are a few, and more where even the best has a large table. A sweep is tried where these are
+    wide; elsewhere their shallow trees are worth more than a few entries.
+    Cost: that of min-fill for each try.
     """
     scopes = list(dict.fromkeys(scopes))
     best: Order | None = None
-    for number in range(max(1, tries, TRIES)):
-        if best is not None and number >= tries and not LARGE <= best.largest_table <= TOO_LARGE:
+    for number in range(TRIES if tries is None else max(1, tries)):
+        is_enough = best is not None and not LARGE <= best.largest_table <= TOO_LARGE
+        if tries is None and number >= FEW_TRIES and is_enough:
             break
         rule = ("fill", "degree")[number % 2]
         ties = None if number < 2 else seed + number

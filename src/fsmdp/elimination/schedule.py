@@ -159,8 +159,7 @@ class ScheduleBuilder:
                 home = term.scope if term.scope in sums else next(holding, term.scope)
                 sums.setdefault(home, []).append(term)
         return [
-            part[0] if len(part) == 1 else self._add_step(part, scope, ())
-            for scope, part in sums.items()
+            part[0] if len(part) == 1 else self._sum(part, scope) for scope, part in sums.items()
         ]
 
     def finish(self, terms: Sequence[Term], variables: Sequence[int]) -> int:

@@ -69,6 +69,8 @@ def _cheapest(
     for seed in range(TREES):
         order = best_order(scopes, sizes, seed=TRIES * seed)
         counters = count_off_zero(order, sizes, counted, most)
+        if order.largest_table * (most + 1) ** 3 < LARGE:
+            return counters  # with the three counters of an addition no table is large either
         together = [*scopes, *(scope for scope, _ in counters.constraints)]
         found = best_order(together, (*sizes, *counters.sizes))
         if found.total_entries < cost:
