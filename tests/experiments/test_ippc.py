@@ -107,6 +107,10 @@ def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, 
     path = write_page(results, tmp_path / "ippc.md", "fsmdp ippc Traffic:1")
     assert path.read_text() == text
     assert (tmp_path / "ippc.svg").stat().st_size > 1000
+    assert "GB" not in text
+    peaks = {SYSADMIN: 1.5e9, TRAFFIC: 2.5e9}
+    measured = {p: {**result, "peak_memory": peaks[p]} for p, result in results.items()}
+    assert "Planning took at most 2.5 GB (Traffic 1)." in page(measured, "fsmdp ippc")
 
 
 def test_a_problem_is_planned_and_played():
@@ -119,4 +123,5 @@ def test_a_problem_is_planned_and_played():
     assert found["upper_bound"] == pytest.approx(-9.5669, abs=1e-3)
     assert abs(found["mean"] + 9.5669) < 6 * found["standard_error"]
     assert found["decision_seconds"] < 1e-3
+    assert found["peak_memory"] is None or 1e7 < found["peak_memory"] < 4e9
     json.dumps(found)

@@ -35,7 +35,7 @@ our best policy is below it, as a share of the bound, where that says anything. 
 share of the way from the trivial bound (the largest reward at every step) to our best policy that
 the bound has come. A value marked = is exact.
 
-Made by {command}; {seconds:g} s of planning for each problem, {episodes} episodes off line.
+Made by {command}; {seconds:g} s of planning for each problem, {episodes} episodes off line.{memory}
 """
 
 
@@ -51,7 +51,7 @@ def page(results: Mapping[Problem, Result], command: str) -> str:
     """The page as Markdown."""
     played = {problem: result for problem, result in results.items() if "error" not in result}
     settings = next(iter(played.values()))["settings"]
-    parts = [INTRODUCTION.format(command=command, **settings)]
+    parts = [INTRODUCTION.format(command=command, memory=_memory(played), **settings)]
     parts.append(f"![Mean score by domain, of ours and of published planners]({FIGURE})\n")
     parts.append(_domains(played))
     parts.append(_problems(played))
@@ -76,6 +76,16 @@ def others(planner: str, problems: Sequence[Problem]) -> dict[Problem, float]:
         for problem in problems
         if planner in known[problem].means
     }
+
+
+def _memory(results: Mapping[Problem, Result]) -> str:
+    """Which problem took most memory, where that is known of all."""
+    peaks = {problem: result.get("peak_memory") for problem, result in results.items()}
+    known = {problem: peak for problem, peak in peaks.items() if peak is not None}
+    if len(known) < len(peaks):
+        return ""
+    largest = max(known, key=known.__getitem__)
+    return f"\nPlanning took at most {known[largest] / 1e9:.1f} GB ({largest})."
 
 
 def _mean(values: Sequence[float]) -> str:

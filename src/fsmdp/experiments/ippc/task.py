@@ -44,6 +44,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def _play(task: Task) -> dict[str, Any]:
+    from fsmdp.foundation.memory import begin_peak, peak_memory
     from fsmdp.interop.rddl.loading import load
     from fsmdp.planning.gap import SOLVED
     from fsmdp.planning.solution import Status
@@ -52,9 +53,11 @@ def _play(task: Task) -> dict[str, Any]:
 
     settings, problem = task.settings, task.problem
     model = load(DOMAINS[problem.domain], problem.instance)
+    begin_peak()
     began = time.perf_counter()
     found = plan(model, time_limit=settings.seconds, seed=settings.seed)
     seconds = time.perf_counter() - began
+    peak = peak_memory()
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if found.incumbent is None:
@@ -66,6 +69,7 @@ def _play(task: Task) -> dict[str, Any]:
         "log10_states": model.log10_states,
         "actions": model.n_actions,
         "seconds": seconds,
+        "peak_memory": peak,
         "policy": found.incumbent.name,
         "mean": runs.mean,
         "standard_error": runs.standard_error,
