@@ -159,7 +159,7 @@ def test_values_stay_between_the_optimum_and_the_ceiling(model, kind):
 
 def test_the_tighter_of_two_bases_is_followed(model):
     structure = model.structure(fsmdp.Basis.pairs(model))
-    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards)
+    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, lean=0)
     fsmdp.learn(model, learner, episodes=3, seed=0)
     start = learner.start_means()
     found, asked = [], []

@@ -28,7 +28,7 @@ from fsmdp.model.variables import Scope
 GROWTH = 0.1
 """Of the steps seen, until there is a new plan."""
 
-TRIES = 2.0
+TRIES = 1.0
 """Times the logarithm of all steps: an action taken less often is taken for one of its own."""
 
 PRICE = 1.0
@@ -50,7 +50,7 @@ class UCRLDiscovering(RememberingLearner):
     what `delta` asks for; with probability 1 - `delta` the true one never is (bets hold at all
     times, whatever was done). One that is ruled out is not planned with, since that input predicts
     better and would have been added, unless there are `max_parents`. An action taken less than
-    2 log(1 + steps) times is one of its own, of which little is known, and so it is tried. While
+    log(1 + steps) times is one of its own, of which little is known, and so it is tried. While
     parents are missing sets need not hold the truth: values are not proved to be optimistic, and
     the learner is heuristic.
 

@@ -64,6 +64,15 @@ def as_positive(value: object, where: str, remedy: str) -> float:
     )
 
 
+def as_lean(lean: object) -> float:
+    """How much the mean of what was seen counts where an action is chosen."""
+    if is_number(lean) and 0 <= lean <= LARGEST:
+        return float(lean)
+    raise ModelError(
+        f"lean: expected a number from 0 to {LARGEST:g}, found {show(lean)}; 0 is optimism alone."
+    )
+
+
 def as_scale(scale: object) -> float:
     """What squared radii are multiplied by."""
     return as_positive(scale, "scale", "1 is the theory's")

@@ -37,6 +37,10 @@ from fsmdp.planning.solution import Status
 INTERIOR_FROM = 500
 """Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""
 
+MOST_ITERATIONS = 100
+"""For each row and column: where numbers span many orders of magnitude, simplex steps may go round
+for ever; what is in hand then is lifted like any other weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stagewise(Planner):
@@ -141,7 +145,10 @@ class StagewiseProgram:
         self._program = kind(cost, matrix, np.zeros(matrix.shape[0]))
         if isinstance(self._program, LiveProgram):
             # Devex weights need no start-up, which steepest edge pays at every restart.
-            self._program.set_options(simplex_dual_edge_weight_strategy=1)
+            most = MOST_ITERATIONS * sum(matrix.shape)
+            self._program.set_options(
+                simplex_dual_edge_weight_strategy=1, simplex_iteration_limit=most
+            )
         self._cost = cost
         self._bases: dict[int, SimplexBasis] = {}  # by step, from the last call
         self._settled: tuple[Floats, Floats] | None = None  # the last step: right side, weights

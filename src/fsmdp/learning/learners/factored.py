@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading
-from fsmdp.learning.cells.confidence import empirical_moments, weighted_means
+from fsmdp.learning.cells.confidence import weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
 from fsmdp.learning.cells.sets import sets_of
@@ -22,7 +22,7 @@ from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
 from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm, Weighed
-from fsmdp.learning.options import LARGEST, as_choice, check_structure
+from fsmdp.learning.options import LARGEST, as_choice, as_lean, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -85,6 +85,7 @@ class FactoredLearner(CountingLearner):
         known_rewards: Sequence[Reward] | None,
         independent: bool = True,
         planner: str = PROGRAM,
+        lean: float = 0.0,
     ) -> None:
         self.growth = growth_of(replan)
         self.planned_by = as_choice(planner, "planner", PLANNERS)
@@ -117,6 +118,8 @@ class FactoredLearner(CountingLearner):
         self.coarse = None
         if warm.capped and self.nested:
             self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
+        self.lean = as_lean(lean)
+        self.leant = Warm(capped=True).start(self.network) if self.lean > 0 else None
         self._ties = TieBreaker(structure)
 
     def counted_structure(self) -> Structure:
@@ -166,7 +169,7 @@ class FactoredLearner(CountingLearner):
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
         layout = self.cells.layout
         acting = Acting(
-            self._ties.policy(q, largest, self.rng, self.lasting()),
+            self._ties.policy(q + self.leaning(), largest, self.rng, self.lasting()),
             _padded(
                 found.weights[:, network.value_columns] * network.values, layout.value_start[-1]
             ),
@@ -175,6 +178,15 @@ class FactoredLearner(CountingLearner):
             self.replan_at(),
         )
         return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
+
+    def leaning(self) -> Floats | float:
+        """What is added to Q where an action is chosen, and nowhere else."""
+        if self.leant is None:
+            return 0.0
+        share = min(1.0, self.lean * math.sqrt(self.horizon / self.episode))
+        seen = self.estimate()
+        weights = self.leant.plan(seen, self.start_means(), math.inf).weights
+        return share * q_entries_of(self.network, seen, weights)
 
     def planned_for(self, intervals: Intervals) -> Intervals:
         """Numbers by cell as those of the functions that are planned with, laid out for it."""
@@ -192,18 +204,18 @@ class FactoredLearner(CountingLearner):
     def plan(self) -> Plan:
         """What was learnt, as a plan to act by: for the means seen so far, without optimism.
 
-        Cells never met have the middle of their range. The bound of this plan is one of the
+        In cells never met all next values are alike. The bound of this plan is one of the
         estimated model and certifies nothing about the true one. The learner itself goes on as
         if this had not been called. Cost: a cold plan.
         """
+        start = self.start_means()
+        problem = Problem(self.network, self.estimate(), start, start, self.planner.uniform)
+        return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
+
+    def estimate(self) -> Intervals:
+        """The means seen so far, laid out for planning; all values alike in cells never met."""
         cells, statistics = self.cells, self.statistics
-        means, _ = empirical_moments(cells, statistics)
-        means = np.where(
-            statistics.transition_visits > 0, means, (cells.lowest + cells.highest) / 2
-        )
-        if self.products is not None:
-            shares = self.sets.shares(statistics.outcomes.astype(np.float64))
-            means = self.products.means(means, shares, cells.layout.outcome_start, self.first_cell)
+        means = self.means_of(self.sets.shares(statistics.outcomes.astype(np.float64)))
         n = statistics.reward_visits
         rewards = np.where(
             n > 0,
@@ -211,10 +223,7 @@ class FactoredLearner(CountingLearner):
             (cells.reward_low + cells.reward_high) / 2,
         )
         rewards = np.where(self.cell_known, self.known_means, rewards)
-        start = self.start_means()
-        intervals = self.planned_for(Intervals(rewards, means, means))
-        problem = Problem(self.network, intervals, start, start, self.planner.uniform)
-        return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
+        return self.planned_for(Intervals(rewards, means, means))
 
     def means_of(self, draws: Floats) -> Floats:
         """Mean of h_j in every cell, when outcomes have these weights."""
@@ -260,7 +269,8 @@ class FactoredLearner(CountingLearner):
     def state(self) -> dict[str, np.ndarray]:
         """Random state and bases: what the next plan depends on besides the statistics."""
         coarse = {} if self.coarse is None else {"coarse bases": self.coarse.planner.bases()}
-        return super().state() | {"bases": self.planner.bases()} | coarse
+        leant = {} if self.leant is None else {"leant bases": self.leant.bases()}
+        return super().state() | {"bases": self.planner.bases()} | coarse | leant
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
@@ -268,6 +278,8 @@ class FactoredLearner(CountingLearner):
         self.planner.restart_from(state["bases"])
         if self.coarse is not None:
             self.coarse.planner.restart_from(state["coarse bases"])
+        if self.leant is not None:
+            self.leant.restart_from(state["leant bases"])
 
 
 def check_entries(structure: Structure) -> None:

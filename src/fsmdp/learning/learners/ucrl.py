@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import OneOf
+from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.products import Ends
 from fsmdp.learning.drawn.hoping import Hoping, hoped_rows, hoping_of
@@ -33,14 +33,16 @@ from fsmdp.planning.intervals import Intervals
 
 PAPER, PRODUCT = "paper", "product"
 
-PRESETS: dict[str, tuple[str, float, str]] = {
-    PAPER: ("weissman", EVERY_EPISODE, JOINT),
-    "practical": ("chernoff", 0.5, STAGEWISE),
-    PRODUCT: ("osband", EVERY_EPISODE, STAGEWISE),
-}
-"""By name: confidence sets, growth of a cell that calls for a new plan, program."""
+Preset = tuple[str, float, str, float]
+"""Confidence sets, growth of a cell that calls for a new plan, program, lean."""
 
-BY_SOLVER: tuple[str, float, str] = ("mixture", 1.0, STAGEWISE)
+PRESETS: dict[str, Preset] = {
+    PAPER: ("weissman", EVERY_EPISODE, JOINT, 0.0),
+    "practical": ("chernoff", 0.5, STAGEWISE, 1.0),
+    PRODUCT: ("osband", EVERY_EPISODE, STAGEWISE, 0.0),
+}
+
+BY_SOLVER: Preset = ("mixture", 1.0, STAGEWISE, 0.0)
 """What `practical` stands for with the solver: the tightest sets, plans when a cell has doubled."""
 
 STEPS_GROWN = 0.2
@@ -58,6 +60,13 @@ class UCRLFactored(OptimisticFactored):
     the truth ever leaves the sets; if there are noisy rewards to learn, transitions and rewards
     have half of it each.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
+
+    Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (1 for
+    `practical` with the program, else 0) lets what was seen on average decide more of it: in
+    episode k actions are chosen by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
+    the mean of what was seen. V_1 is the same upper bound, and what a step loses by it, at most
+    that factor times what can be earned from there on, is part of its slack: of the order of
+    sqrt(K) in K episodes.
 
     Where the structure states independence, sets for functions of several groups are products of
     those of their parts; `independent=False` counts them as they are, as `paper` does by itself.
@@ -87,10 +96,11 @@ class UCRLFactored(OptimisticFactored):
         known_rewards: Sequence[Reward] | None = None,
         independent: bool | None = None,
         planner: str = PROGRAM,
+        lean: float | None = None,
     ) -> None:
         as_choice(planner, "planner", PLANNERS)
         self.preset = as_choice(preset, "preset", PRESETS)
-        sets, growth, program = _stands_for(preset, planner)
+        sets, growth, program, leaning = _stands_for(preset, planner)
         sets = as_choice(sets if confidence is None else confidence, "confidence", CONFIDENCE)
         self.confidence = sets
         self.heuristic = CONFIDENCE[sets].heuristic
@@ -115,6 +125,7 @@ class UCRLFactored(OptimisticFactored):
             known_rewards=known_rewards,
             independent=independent,
             planner=planner,
+            lean=leaning if lean is None else lean,
         )
         self.hoping: Hoping | None = None
         if self.planned_by == SOLVER:
@@ -190,21 +201,21 @@ class UCRLFactored(OptimisticFactored):
     def options(self) -> Sequence[str]:
         """Which sets, and whose values they are if the solver plans."""
         if self.planned_by == PROGRAM:
-            return (self.confidence,)
+            return (self.confidence, f"lean {self.lean:g}") if self.lean else (self.confidence,)
         whose = "a model in the sets" if self.hoping is None else "all states in the sets"
         return self.confidence, whose
 
 
-def _stands_for(preset: str, planner: str) -> tuple[str, float, str]:
-    """Sets, growth and program of a preset."""
+def _stands_for(preset: str, planner: str) -> Preset:
+    """Sets, growth, program and lean of a preset."""
     return BY_SOLVER if (preset, planner) == ("practical", SOLVER) else PRESETS[preset]
 
 
 def _fill_from_preset(options: Options) -> Options:
     """Say what a preset stands for, so that results tell which sets and program were used."""
-    confidence, growth, method = _stands_for(options["preset"], options["planner"])
+    confidence, growth, method, lean = _stands_for(options["preset"], options["planner"])
     replan = "episode" if growth == EVERY_EPISODE else growth
-    filled = {"confidence": confidence, "replan": replan, "method": method}
+    filled = {"confidence": confidence, "replan": replan, "method": method, "lean": lean}
     return {name: filled.get(name) if value is None else value for name, value in options.items()}
 
 
@@ -219,6 +230,7 @@ ENTRY = LearnerEntry(
         "method": (OneOf(METHODS), None),
         "replan": (REPLAN, None),
         "planner": (OneOf(PLANNERS), PROGRAM),
+        "lean": (NOT_NEGATIVE, None),
         **OPTIMISM,
     },
     uses_basis=True,

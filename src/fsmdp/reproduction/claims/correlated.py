@@ -91,8 +91,10 @@ def _prepare(name: str) -> tuple[FactoredMDP, Optimum]:
 def _learner(name: str, learner: str, model: FactoredMDP, seed: int) -> Learner:
     known: dict[str, Any] = {"known_rewards": model.rewards} if name == MAINTENANCE else {}
     basis = with_product(model) if name == MAINTENANCE else Basis.singles(model)
-    kind = UCRLFactored if learner == OURS else UCRLProduct
-    return kind(model.structure(basis), seed=seed, **known)
+    structure = model.structure(basis)
+    if learner == OURS:
+        return UCRLFactored(structure, seed=seed, lean=0, **known)
+    return UCRLProduct(structure, seed=seed, **known)
 
 
 def with_product(model: FactoredMDP) -> Basis:

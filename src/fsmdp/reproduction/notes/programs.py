@@ -50,7 +50,7 @@ def _prepare(name: str) -> tuple[FactoredMDP, Optimum]:
 
 def _learner(preset: str, model: FactoredMDP, seed: int) -> Learner:
     structure = model.structure(Basis.singles(model))
-    return UCRLFactored(structure, preset, seed=seed, known_rewards=model.rewards)
+    return UCRLFactored(structure, preset, seed=seed, known_rewards=model.rewards, lean=0)
 
 
 def run_learners(runs: Runs, seed: int, tell: Tell) -> polars.DataFrame:

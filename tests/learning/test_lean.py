@@ -1,0 +1,148 @@
+"""What was seen on average decides where optimism hardly tells actions apart."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.learning.learning_models import actions_in, planned_values, record_plans
+
+import fsmdp
+from fsmdp import ModelError
+from fsmdp.planning.greedy import greedy_policy
+
+
+def correlated(queues=3, room=3):
+    """Queues in a row: who is served in one goes on to the next, so that draws correlate."""
+    variables = [fsmdp.Variable(f"queue-{i}", room) for i in range(queues)]
+    actions = [f"serve-{i}" for i in range(queues)]
+    served = fsmdp.Variable("served", 2)
+    law = [[1.0, 0.0], *([[0.2, 0.8]] * (room - 1))]
+    cases = [fsmdp.Case([a], [q], law) for a, q in zip(actions, variables, strict=True)]
+    conditionals = [fsmdp.Conditional(served, cases)]
+    for i, queue in enumerate(variables):
+        cases = []
+        for at, action in enumerate(actions):
+            table = np.zeros((room, 2, room))
+            for waiting, done in np.ndindex(room, 2):
+                left = max(0, waiting - (at == i and done))
+                came = 0.5 if i == 0 else float(at == i - 1 and done)
+                table[waiting, done, min(room - 1, left + 1)] += came
+                table[waiting, done, left] += 1 - came
+            cases.append(fsmdp.Case([action], [queue], table, drawn=[served]))
+        conditionals.append(fsmdp.Conditional(queue, cases))
+    short = [1 - waiting / (room - 1) for waiting in range(room)]
+    rewards = [
+        fsmdp.Reward(f"short-{i}", fsmdp.Case(fsmdp.ANY, [q], short), low=0, high=1)
+        for i, q in enumerate(variables)
+    ]
+    return fsmdp.FactoredMDP(
+        variables, actions, conditionals, rewards, latents=[served], horizon=12
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return correlated()
+
+
+def learner_of(model, basis, episodes, **options):
+    learner = fsmdp.UCRLFactored(model.structure(basis), known_rewards=model.rewards, **options)
+    fsmdp.learn(model, learner, episodes=episodes, seed=3)
+    return learner
+
+
+def weights_of(planner):
+    """Weights of every plan that is made from now on, by the planner's own account."""
+    made, plan = [], planner.plan
+
+    def recorded(*given):
+        found = plan(*given)
+        made.append(found.weights)
+        return found
+
+    planner.plan = recorded
+    return made
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.5, 3.0])
+def test_actions_have_the_largest_sum_of_hope_and_of_what_was_seen(model, lean):
+    learner = learner_of(model, fsmdp.Basis.singles(model), 40, lean=lean)
+    bounds, hopes = learner.planned_for(learner.bounds()), weights_of(learner.planner)
+    seen = [] if learner.leant is None else weights_of(learner.leant)
+    policy = learner.replan().acting.policy
+    network, steps = learner.network, range(1, model.horizon + 1)
+    hoped = greedy_policy(network, bounds, hopes[0])
+    share = min(1.0, lean * math.sqrt(model.horizon / learner.episode))
+    states = [tuple(state) for state in np.ndindex(*model.sizes)]
+    others = 0
+    for step in steps:
+        entries = policy.entries[step - 1 : step]
+        chosen = actions_of(policy, entries, states, len(model.actions))
+        for state, action in zip(states, chosen, strict=True):
+            values = np.array(hoped.q_values(state, step))
+            total = values.copy()
+            if seen:
+                means = greedy_policy(network, learner.estimate(), seen[0])
+                total += share * np.array(means.q_values(state, step))
+            assert total[action] >= total.max() - 1e-7
+            others += values[action] < values.max() - 1e-6
+    assert (others > 0) == (lean > 0)
+
+
+def actions_of(policy, entries, states, n_actions):
+    rows = np.array(states, dtype=np.int64)
+    return actions_in(policy._replace(entries=entries), rows, n_actions, np.random.default_rng(0))
+
+
+def test_means_seen_are_distributions_where_nothing_was_seen(model):
+    blocks = fsmdp.Basis.blocks(model, [[0, 1], [1, 2]])
+    learner = learner_of(model, blocks, 2, lean=1)
+    made = weights_of(learner.leant)
+    learner.replan()
+    most = model.structure(blocks).largest_return
+    values = planned_values_of(learner, made[0], [tuple(s) for s in np.ndindex(*model.sizes)])
+    # With numbers that are no distribution, values of twelve steps were of the order of -1e9.
+    assert values.min() >= -1e-6
+    assert values.max() <= most + 1e-6
+    unseen = learner.statistics.transition_visits == 0
+    assert unseen.any()
+    shares = learner.sets.shares(learner.statistics.outcomes.astype(float))
+    function = learner.cells.function
+    alike = np.array([table.values.mean() for table in learner.structure.basis])[function]
+    np.testing.assert_allclose(learner.means_of(shares)[unseen], alike[unseen])
+
+
+def planned_values_of(learner, weights, states):
+    total = np.zeros(len(states))
+    for function, table in enumerate(learner.structure.basis):
+        for row, state in enumerate(states):
+            total[row] += weights[0, function] * table.values[tuple(state[p] for p in table.scope)]
+    return total
+
+
+def test_what_leaning_costs_is_part_of_the_slack(model):
+    """And so the observable bound holds: it adds up slacks, widths and luck."""
+    exact = fsmdp.solve_exactly(model)
+    learner = fsmdp.UCRLFactored(
+        model.structure(fsmdp.Basis.pairs(model)), known_rewards=model.rewards, lean=3
+    )
+    plans = record_plans(learner)
+    history = fsmdp.learn(model, learner, episodes=150, seed=1)
+    start = [tuple([0] * len(model.sizes))]
+    for planned in plans:
+        assert planned_values(learner, planned, start)[0] >= exact.start_value - 1e-7
+    assert (history.slacks >= -1e-7).all()
+    assert history.slacks.sum() > 1e-3
+    regret = np.cumsum(exact.start_value - history.returns)
+    assert (regret <= history.observable_regret_bound() + 1e-9).all()
+
+
+def test_presets_lean_as_they_say(model):
+    structure = model.structure(fsmdp.Basis.singles(model))
+    assert fsmdp.UCRLFactored(structure).lean == 1
+    assert "lean 1" in fsmdp.UCRLFactored(structure).describe()
+    assert fsmdp.UCRLFactored(structure, "paper").lean == 0
+    assert "lean" not in fsmdp.UCRLFactored(structure, "paper").describe()
+    for wrong in (-1, math.nan, math.inf, "much", True):
+        with pytest.raises(ModelError, match="lean: expected a number from 0"):
+            fsmdp.UCRLFactored(structure, lean=wrong)
