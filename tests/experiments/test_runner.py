@@ -19,6 +19,7 @@ from fsmdp.experiments import runner, work
 from fsmdp.experiments.board import Place
 from fsmdp.experiments.executors.choose import choose_executor
 from fsmdp.experiments.executors.cluster import ClusterExecutor
+from fsmdp.experiments.learners import completed_options
 from fsmdp.experiments.lock import is_held_as, locked
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.single import learn_once
@@ -200,7 +201,15 @@ def test_a_folder_from_before_a_learner_had_an_option_is_gone_on_with(tmp_path):
     compare(asked, tmp_path, again)
     assert not again.tasks
     assert store.read_specification().to_dict() == asked.to_dict()
-    for name, value in (("planner", "solver"), ("no such option", 1), ("preset", "gone")):
+    assert ucrl["options"]["lean"] == 1
+    before = {name: value for name, value in ucrl["options"].items() if name != "lean"}
+    assert completed_options("ucrl", before)["lean"] == 0  # which is what it did then
+    for name, value in (
+        ("planner", "solver"),
+        ("no such option", 1),
+        ("preset", "gone"),
+        ("lean", 0.0),
+    ):
         changed = {**ucrl, "options": ucrl["options"] | {name: value}}
         others = [one for one in older["learners"] if one is not ucrl]
         other = Specification.from_dict({**older, "learners": [*others, changed]})

@@ -70,14 +70,14 @@ def resolve_options(
 
 
 def completed_options(learner: str, options: Mapping[str, Option]) -> dict[str, Option]:
-    """Options as an earlier release filled them in, with the defaults of those that came later.
+    """Options as an earlier release filled them in, with what it did of those that came later.
 
     As they are, where the learner or a value that it was given is no longer known.
     """
     try:
         entry = find_learner(learner, "learner")
         defaults = {name: default for name, (_, default) in options_of(entry).items()}
-        completed = entry.complete({**defaults, **options})
+        completed = entry.complete({**defaults, **entry.before, **options})
     except (ModelError, KeyError, TypeError):
         return dict(options)
     return {**{name: completed[name] for name in defaults}, **options}

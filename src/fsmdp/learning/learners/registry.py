@@ -54,7 +54,8 @@ class LearnerEntry:
     `build` takes what the learner is told, and all options. A default of None stands for something
     that only the model or another option can tell; `complete` fills in what options can. A learner
     that `uses_basis` has the option `basis`, one that `takes_rewards` the option `known_rewards`,
-    besides `options`.
+    besides `options`. `before` has what the learner did before it had an option, where that is not
+    the option's default.
     """
 
     name: str
@@ -65,6 +66,7 @@ class LearnerEntry:
     uses_basis: bool = False
     takes_rewards: bool = False
     complete: Callable[[Options], Options] = field(default=_as_given, repr=False)
+    before: Options = field(default_factory=dict, repr=False)
 
 
 def builder(learner: Callable[..., Learner]) -> Callable[[Told, Options], Learner]:

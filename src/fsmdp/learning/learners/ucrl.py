@@ -64,9 +64,9 @@ class UCRLFactored(OptimisticFactored):
     Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (1 for
     `practical` with the program, else 0) lets what was seen on average decide more of it: in
     episode k actions are chosen by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
-    the mean of what was seen. V_1 is the same upper bound, and what a step loses by it, at most
-    that factor times what can be earned from there on, is part of its slack: of the order of
-    sqrt(K) in K episodes.
+    the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
+    factor times what actions differ by in Q', is part of its slack: of the order of sqrt(K) in K
+    episodes while Q' is of the order of what can be earned.
 
     Where the structure states independence, sets for functions of several groups are products of
     those of their parts; `independent=False` counts them as they are, as `paper` does by itself.
@@ -236,4 +236,5 @@ ENTRY = LearnerEntry(
     uses_basis=True,
     takes_rewards=True,
     complete=_fill_from_preset,
+    before={"lean": 0.0},
 )
