@@ -10,7 +10,7 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.kernel import Logs, Said, count_episode, counts_of
 from fsmdp.learning.learners import registry
-from fsmdp.policies.arrays import BY_TABLE, act, unpacked_table
+from fsmdp.policies.arrays import BY_CHANCE, BY_TABLE, act, unpacked_table
 
 
 def coins(sigma=0.0, horizon=3):
@@ -153,8 +153,10 @@ def actions_in(policy, states, n_actions, rng):
 
 
 def policy_value(exact, planned):
-    """Expected return of a greedy policy or a table from the start, by backward induction."""
+    """Expected return of a learner's policy from the start, by backward induction."""
     flat, policy = exact.flat, planned.acting.policy
+    if policy.kind == BY_CHANCE:
+        return float(flat.initial() @ fsmdp.evaluate_exactly(exact.model, "random"))
     if policy.kind == BY_TABLE:
         return float(
             flat.initial() @ fsmdp.evaluate_exactly(exact.model, unpacked_table(policy.table))

@@ -24,12 +24,17 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope
+from fsmdp.policies.arrays import by_chance
 
 GROWTH = 0.1
 """Of the steps seen, until there is a new plan."""
 
 TRIES = 1.0
 """Times the logarithm of all steps: an action taken less often is taken for one of its own."""
+
+AT_RANDOM = 2.0
+"""Times the logarithm of all steps: until actions were taken so often on average, chance chooses.
+A plan tries one action in all states for a whole episode, chance all of them."""
 
 PRICE = 1.0
 """What an input has to be worth, in the logarithm of how well it predicts; what was added in vain
@@ -50,7 +55,8 @@ class UCRLDiscovering(RememberingLearner):
     what `delta` asks for; with probability 1 - `delta` the true one never is (bets hold at all
     times, whatever was done). One that is ruled out is not planned with, since that input predicts
     better and would have been added, unless there are `max_parents`. An action taken less than
-    log(1 + steps) times is one of its own, of which little is known, and so it is tried. While
+    log(1 + steps) times is one of its own, of which little is known, and so it is tried; before
+    actions were taken 2 log(1 + steps) times on average, they are taken at random. While
     parents are missing sets need not hold the truth: values are not proved to be optimistic, and
     the learner is heuristic.
 
@@ -115,7 +121,13 @@ class UCRLDiscovering(RememberingLearner):
             record, lengths = self.seen.episodes(self.horizon)
             count_episodes(inner.cells.layout, counts, inner.term_known, record, lengths)
             inner.statistics.episodes = len(lengths)
-        return self._as_planned(inner.replan())
+        planned = self._as_planned(inner.replan())
+        actions = self.structure.actions
+        kinds = 1 if isinstance(actions, Actions) else len(actions)
+        if seen > AT_RANDOM * kinds * math.log(1 + seen):
+            return planned
+        chance = by_chance(len(self.structure.variables), actions)
+        return replace(planned, acting=planned.acting._replace(policy=chance))
 
     def _as_planned(self, planned: Planned) -> Planned:
         """The inner learner's plan; of its Q and widths nothing is said, for cells differ."""
