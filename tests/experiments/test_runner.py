@@ -201,7 +201,7 @@ def test_a_folder_from_before_a_learner_had_an_option_is_gone_on_with(tmp_path):
     compare(asked, tmp_path, again)
     assert not again.tasks
     assert store.read_specification().to_dict() == asked.to_dict()
-    assert ucrl["options"]["lean"] == 1
+    assert ucrl["options"]["lean"] == 4
     before = {name: value for name, value in ucrl["options"].items() if name != "lean"}
     assert completed_options("ucrl", before)["lean"] == 0  # which is what it did then
     for name, value in (

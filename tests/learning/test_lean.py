@@ -139,8 +139,8 @@ def test_what_leaning_costs_is_part_of_the_slack(model):
 
 def test_presets_lean_as_they_say(model):
     structure = model.structure(fsmdp.Basis.singles(model))
-    assert fsmdp.UCRLFactored(structure).lean == 1
-    assert "lean 1" in fsmdp.UCRLFactored(structure).describe()
+    assert fsmdp.UCRLFactored(structure).lean == 4
+    assert "lean 4" in fsmdp.UCRLFactored(structure).describe()
     assert fsmdp.UCRLFactored(structure, "paper").lean == 0
     assert "lean" not in fsmdp.UCRLFactored(structure, "paper").describe()
     for wrong in (-1, math.nan, math.inf, "much", True):

@@ -38,7 +38,7 @@ Preset = tuple[str, float, str, float]
 
 PRESETS: dict[str, Preset] = {
     PAPER: ("weissman", EVERY_EPISODE, JOINT, 0.0),
-    "practical": ("chernoff", 0.5, STAGEWISE, 1.0),
+    "practical": ("chernoff", 0.5, STAGEWISE, 4.0),
     PRODUCT: ("osband", EVERY_EPISODE, STAGEWISE, 0.0),
 }
 
@@ -61,7 +61,7 @@ class UCRLFactored(OptimisticFactored):
     have half of it each.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
 
-    Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (1 for
+    Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (4 for
     `practical` with the program, else 0) lets what was seen on average decide more of it: in
     episode k actions are chosen by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
     the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
