@@ -24,10 +24,13 @@ COMPILE := PYTHONPATH=src $(BIN)/python -m fsmdp.cli.ahead
 # What compiling needs is installed first; the rest while it compiles. Should that have been too
 # early, because a package was exchanged for another version, it is done again.
 NEEDED := $(shell sed -n 's/^IMPORTED = (\(.*\))/\1/p' hatch_build.py | tr -d '",')
+# What builds the package is installed beside it, which saves an environment of its own for that.
+BUILDS := $(shell sed -n 's/^requires = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ,) editables
 define install
 	@$(INSTALL) $(NEEDED)
 	@$(COMPILE) 2>/dev/null & compiling=$$!; \
-	$(INSTALL) -e '.[$(EXTRAS)]' || { kill $$compiling; exit 1; }; \
+	{ $(INSTALL) $(BUILDS) && $(INSTALL) --no-build-isolation -e '.[$(EXTRAS)]'; } || \
+		{ kill $$compiling; exit 1; }; \
 	wait $$compiling || $(COMPILE)
 endef
 

@@ -13,6 +13,7 @@ from tests.learning.learning_models import (
 import fsmdp
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import Cases
+from fsmdp.policies.arrays import BY_CHANCE
 
 
 def told_nothing(model):
@@ -144,3 +145,15 @@ def test_regret_is_within_twice_that_of_the_one_who_was_told():
             found.append(expected_regret(model, learner, 2000, seed))
     unknown, told = map(np.mean, regrets.values())
     assert unknown < 2 * told
+
+
+def test_actions_are_taken_at_random_until_all_were_tried_a_few_times():
+    model = fsmdp.domains.sysadmin(4, horizon=10)
+    learner = fsmdp.UCRLDiscovering(told_nothing(model), known_rewards=model.rewards)
+    plans = record_plans(learner)
+    history = fsmdp.learn(model, learner, episodes=30, seed=0)
+    at_random = [planned.acting.policy.kind == BY_CHANCE for planned in plans]
+    steps = 10 * np.flatnonzero(history.replans)  # seen when each plan was made
+    assert at_random == (steps <= 2 * len(model.actions) * np.log1p(steps)).tolist()
+    assert at_random[:3] == [True, True, True]
+    assert not at_random[-1]

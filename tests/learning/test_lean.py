@@ -132,7 +132,8 @@ def test_what_leaning_costs_is_part_of_the_slack(model):
     for planned in plans:
         assert planned_values(learner, planned, start)[0] >= exact.start_value - 1e-7
     assert (history.slacks >= -1e-7).all()
-    assert history.slacks.sum() > 1e-3
+    upright = fsmdp.UCRLFactored(learner.structure, known_rewards=model.rewards, lean=0)
+    assert history.slacks.sum() > 2 * fsmdp.learn(model, upright, 150, seed=1).slacks.sum()
     regret = np.cumsum(exact.start_value - history.returns)
     assert (regret <= history.observable_regret_bound() + 1e-9).all()
 
@@ -143,6 +144,11 @@ def test_presets_lean_as_they_say(model):
     assert "lean 4" in fsmdp.UCRLFactored(structure).describe()
     assert fsmdp.UCRLFactored(structure, "paper").lean == 0
     assert "lean" not in fsmdp.UCRLFactored(structure, "paper").describe()
+    independent = fsmdp.domains.sysadmin(3)
+    told = independent.structure(fsmdp.Basis.singles(independent))
+    assert fsmdp.UCRLFactored(told, planner="solver").lean == 0
+    with pytest.raises(ModelError, match="does not lean"):
+        fsmdp.UCRLFactored(told, planner="solver", lean=1)
     for wrong in (-1, math.nan, math.inf, "much", True):
         with pytest.raises(ModelError, match="lean: expected a number from 0"):
             fsmdp.UCRLFactored(structure, lean=wrong)

@@ -261,7 +261,7 @@ def test_bounds_refuse_what_makes_no_sense():
 
 
 RING_TARGETS = {
-    "practical": (60, lambda s, r, i: fsmdp.UCRLFactored(s, seed=i, known_rewards=r)),
+    "practical": (18, lambda s, r, i: fsmdp.UCRLFactored(s, seed=i, known_rewards=r)),
     "weissman": (
         100,
         lambda s, r, i: fsmdp.UCRLFactored(s, seed=i, confidence="weissman", known_rewards=r),

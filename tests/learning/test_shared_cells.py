@@ -223,3 +223,15 @@ def test_too_many_outcomes_are_refused():
 
 def of_all(variables):
     return Cases((tuple(range(len(variables))),))
+
+
+def test_a_stage_that_does_not_end_falls_back_on_its_ceiling(monkeypatch):
+    monkeypatch.setattr("fsmdp.planning.stagewise.MOST_ITERATIONS", 0)
+    model = fsmdp.domains.sysadmin(4)
+    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)), lean=0)
+    learner.coarse = None
+    planned = learner.replan()
+    state = [(1, 1, 1, 1)]
+    values = planned_values(learner, planned, state)
+    assert values[0] >= fsmdp.solve_exactly(model).start_value
+    assert values[0] <= 1.5 * model.structure(fsmdp.Basis.singles(model)).largest_return + 1e-6

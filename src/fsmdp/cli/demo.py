@@ -27,7 +27,7 @@ LEARNERS = (
 )
 
 
-PLAN_SECONDS = 5.0
+PLAN_SECONDS = 4.0
 
 
 @command(

@@ -123,7 +123,8 @@ class UCRLDiscovering(RememberingLearner):
             inner.statistics.episodes = len(lengths)
         planned = self._as_planned(inner.replan())
         actions = self.structure.actions
-        kinds = 1 if isinstance(actions, Actions) else len(actions)
+        # Of actions that are made of variables, chance tries a value of each at every step.
+        kinds = max(actions.sizes) if isinstance(actions, Actions) else len(actions)
         if seen > AT_RANDOM * kinds * math.log(1 + seen):
             return planned
         chance = by_chance(len(self.structure.variables), actions)
@@ -182,7 +183,8 @@ class UCRLDiscovering(RememberingLearner):
         """The options that matter."""
         label = heuristic_label(True, self.scale)
         return (
-            f"parents to be found, at most {self.max_parents}, {self.confidence}, stagewise, "
+            f"at random first, parents to be found, at most {self.max_parents}, "
+            f"{self.confidence}, leaning, stagewise, "
             f"delta {self.delta:g}{label}"
         )
 

@@ -39,7 +39,7 @@ INTERIOR_FROM = 500
 
 MOST_ITERATIONS = 100
 """For each row and column: where numbers span many orders of magnitude, simplex steps may go round
-for ever; what is in hand then is lifted like any other weights."""
+for ever. What is in hand then is no solution; a capped stage falls back on its ceiling."""
 
 
 @dataclass(frozen=True, slots=True)

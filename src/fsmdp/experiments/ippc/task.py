@@ -53,11 +53,11 @@ def _play(task: Task) -> dict[str, Any]:
 
     settings, problem = task.settings, task.problem
     model = load(DOMAINS[problem.domain], problem.instance)
-    begin_peak()
+    begun = begin_peak()
     began = time.perf_counter()
     found = plan(model, time_limit=settings.seconds, seed=settings.seed)
     seconds = time.perf_counter() - began
-    peak = peak_memory()
+    peak = peak_memory() if begun else None
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if found.incumbent is None:

@@ -148,7 +148,7 @@ def interval_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
 
     panels = [
         _panel(trials, "width of the intervals", smoothed("width")),
-        _panel(trials, "slack of the plan", smoothed("slack")),
+        _panel(trials, "slack of the policy", smoothed("slack")),
     ]
     text = (
         f"Summed along each episode, moving means over {window} episodes. Width: what the "

@@ -54,7 +54,7 @@ class Logs(NamedTuple):
 
     returns: Floats
     optimistic_values: Floats  # V_1(s_1)
-    slacks: Floats  # sum over steps of V_l(s_l) - Q_l(s_l, a_l), which is max_a Q_l
+    slacks: Floats  # sum over steps of V_l(s_l) - Q_l(s_l, a_l)
     widths: Floats  # sum over steps of the uncertainty of Q_l(s_l, a_l)
 
 

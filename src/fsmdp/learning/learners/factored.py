@@ -204,9 +204,9 @@ class FactoredLearner(CountingLearner):
     def plan(self) -> Plan:
         """What was learnt, as a plan to act by: for the means seen so far, without optimism.
 
-        In cells never met all next values are alike. The bound of this plan is one of the
-        estimated model and certifies nothing about the true one. The learner itself goes on as
-        if this had not been called. Cost: a cold plan.
+        In cells never met all next values are alike, and rewards in the middle. The bound of this
+        plan is one of the estimated model and certifies nothing about the true one. The learner
+        itself goes on as if this had not been called. Cost: a cold plan.
         """
         start = self.start_means()
         problem = Problem(self.network, self.estimate(), start, start, self.planner.uniform)

@@ -62,8 +62,8 @@ class UCRLFactored(OptimisticFactored):
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
 
     Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (4 for
-    `practical` with the program, else 0) lets what was seen on average decide more of it: in
-    episode k actions are chosen by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
+    `practical` with the program, else 0) lets what was seen on average decide more of it: plans
+    of episode k choose actions by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
     the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
     factor times what actions differ by in Q', is part of its slack: of the order of sqrt(K) in K
     episodes while Q' is of the order of what can be earned.
@@ -114,6 +114,11 @@ class UCRLFactored(OptimisticFactored):
                     "planner='solver' plans with the law of each group that is independent, and "
                     "independent=False (or the preset 'paper') leaves groups out; leave that out, "
                     "or use planner='program'."
+                )
+            if lean:
+                raise ModelError(
+                    f"planner='solver' does not lean, and lean is {lean!r}; leave that out, or use "
+                    "planner='program'."
                 )
         super().__init__(
             structure,

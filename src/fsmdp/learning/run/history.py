@@ -26,10 +26,10 @@ class History:
     """One entry per episode.
 
     `optimistic_values` are V_1(s_1) of the plan followed, or the most that an episode can earn if
-    that is less; `slacks` the sum over the trajectory of
-    V_l(s_l) - max_a Q_l(s_l, a), which the paper's proof takes to be 0, and `widths` the sum of
-    what the plan's intervals left open about the actions taken. When the truth lies in the
-    intervals, the expected regret of an episode is at most the mean of slack plus width.
+    that is less; `slacks` the sum over the trajectory of V_l(s_l) - Q_l(s_l, a_l), which the
+    paper's proof takes to be 0, and `widths` the sum of what the plan's intervals left open about
+    the actions taken. When the truth lies in the intervals, the expected regret of an episode is at
+    most the mean of slack plus width.
     `lifts` are what certificates added to V_1, `w_norms` the largest 1-norm of a step's weights.
     """
 
