@@ -116,7 +116,7 @@ def test_learners_without_intervals_are_not_shown_as_certain():
     assert {line.learner for line in chart.lines} == {"ucrl", "ucrl-tight"}
     assert [panel.y_label for panel in chart.panels] == [
         "width of the intervals",
-        "slack of the plan",
+        "slack of the policy",
     ]
 
 
