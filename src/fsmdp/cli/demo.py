@@ -27,7 +27,7 @@ LEARNERS = (
 )
 
 
-PLAN_SECONDS = 4.0
+PLAN_SECONDS = 3.0
 
 
 @command(
@@ -39,7 +39,7 @@ PLAN_SECONDS = 4.0
 def demo_command(
     machines: Annotated[int, typer.Option(help="Machines in the small ring.", min=2, max=10)] = 8,
     large: Annotated[int, typer.Option(help="Machines in the large ring.", min=2, max=400)] = 60,
-    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 100,
+    episodes: Annotated[int, typer.Option(help="Episodes of each run.", min=2)] = 80,
     seeds: Annotated[int, typer.Option(help="Runs of each learner.", min=1, max=100)] = 3,
     workers: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 2,
     output: Annotated[
