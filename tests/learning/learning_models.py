@@ -119,6 +119,48 @@ def count_into(cells, statistics, record):
     statistics.episodes += 1
 
 
+def shop(horizon=4):
+    """A season and two stocks of four levels, of which one can be filled at a time."""
+    levels = 4
+    demand = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3]])  # by season
+
+    def moves(delivered):
+        table = np.zeros((2, levels, levels))
+        for season in range(2):
+            for level in range(levels):
+                full = min(levels - 1, level + delivered)
+                for sold, chance in enumerate(demand[season]):
+                    table[season, level, max(0, full - sold)] += chance
+        return table
+
+    stocks = ("tea", "salt")
+    return fsmdp.FactoredMDP(
+        variables=[fsmdp.Variable("season", 2), *(fsmdp.Variable(s, levels) for s in stocks)],
+        actions=["wait", *(f"order-{s}" for s in stocks)],
+        conditionals=[
+            fsmdp.Conditional(
+                "season", [fsmdp.Case(fsmdp.ANY, ["season"], [[0.8, 0.2], [0.3, 0.7]])]
+            ),
+            *(
+                fsmdp.Conditional(
+                    s,
+                    [
+                        fsmdp.Case([f"order-{s}"], ["season", s], moves(2)),
+                        fsmdp.Case(fsmdp.ANY, ["season", s], moves(0)),
+                    ],
+                )
+                for s in stocks
+            ),
+        ],
+        rewards=[
+            fsmdp.Reward(s, [fsmdp.Case(fsmdp.ANY, [s], [0.0, 0.5, 0.5, 0.3])], 0, 0.5)
+            for s in stocks
+        ],
+        horizon=horizon,
+        initial={"tea": 1, "salt": 1},
+    )
+
+
 def planned_values(learner, planned, states, step=1):
     """V_step at the given states, by plain sums over the basis."""
     layout, total = learner.cells.layout, np.zeros(len(states))

@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.learning.learning_models import coins, contains, true_means
-from tests.learning.test_shared_cells import shop
+from tests.learning.learning_models import coins, contains, shop, true_means
 
 import fsmdp
 from fsmdp.errors import ModelError

@@ -1,52 +1,32 @@
 """What was seen on average decides where optimism hardly tells actions apart."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.learning.learning_models import actions_in, planned_values, record_plans
+from tests.learning.learning_models import (
+    actions_in,
+    assert_same_history,
+    planned_values,
+    record_plans,
+    shop,
+)
 
 import fsmdp
 from fsmdp import ModelError
 from fsmdp.planning.greedy import greedy_policy
 
 
-def correlated(queues=3, room=3):
-    """Queues in a row: who is served in one goes on to the next, so that draws correlate."""
-    variables = [fsmdp.Variable(f"queue-{i}", room) for i in range(queues)]
-    actions = [f"serve-{i}" for i in range(queues)]
-    served = fsmdp.Variable("served", 2)
-    law = [[1.0, 0.0], *([[0.2, 0.8]] * (room - 1))]
-    cases = [fsmdp.Case([a], [q], law) for a, q in zip(actions, variables, strict=True)]
-    conditionals = [fsmdp.Conditional(served, cases)]
-    for i, queue in enumerate(variables):
-        cases = []
-        for at, action in enumerate(actions):
-            table = np.zeros((room, 2, room))
-            for waiting, done in np.ndindex(room, 2):
-                left = max(0, waiting - (at == i and done))
-                came = 0.5 if i == 0 else float(at == i - 1 and done)
-                table[waiting, done, min(room - 1, left + 1)] += came
-                table[waiting, done, left] += 1 - came
-            cases.append(fsmdp.Case([action], [queue], table, drawn=[served]))
-        conditionals.append(fsmdp.Conditional(queue, cases))
-    short = [1 - waiting / (room - 1) for waiting in range(room)]
-    rewards = [
-        fsmdp.Reward(f"short-{i}", fsmdp.Case(fsmdp.ANY, [q], short), low=0, high=1)
-        for i, q in enumerate(variables)
-    ]
-    return fsmdp.FactoredMDP(
-        variables, actions, conditionals, rewards, latents=[served], horizon=12
-    )
-
-
 @pytest.fixture(scope="module")
 def model():
-    return correlated()
+    return shop(horizon=12)
 
 
 def learner_of(model, basis, episodes, **options):
-    learner = fsmdp.UCRLFactored(model.structure(basis), known_rewards=model.rewards, **options)
+    """Independence is not used, so that what overlapping blocks were seen to do can disagree."""
+    options |= {"known_rewards": model.rewards, "independent": False}
+    learner = fsmdp.UCRLFactored(model.structure(basis), **options)
     fsmdp.learn(model, learner, episodes=episodes, seed=3)
     return learner
 
@@ -67,7 +47,8 @@ def weights_of(planner):
 @pytest.mark.parametrize("lean", [0.0, 0.5, 3.0])
 def test_actions_have_the_largest_sum_of_hope_and_of_what_was_seen(model, lean):
     learner = learner_of(model, fsmdp.Basis.singles(model), 40, lean=lean)
-    bounds, hopes = learner.planned_for(learner.bounds()), weights_of(learner.planner)
+    bounds = replace(learner.planned_for(learner.bounds()), together=learner.together)
+    hopes = weights_of(learner.planner)
     seen = [] if learner.leant is None else weights_of(learner.leant)
     policy = learner.replan().acting.policy
     network, steps = learner.network, range(1, model.horizon + 1)
@@ -95,7 +76,7 @@ def actions_of(policy, entries, states, n_actions):
 
 
 def test_means_seen_are_distributions_where_nothing_was_seen(model):
-    blocks = fsmdp.Basis.blocks(model, [[0, 1], [1, 2]])
+    blocks = fsmdp.Basis.blocks(model, [[0, 1], [0, 2]])
     learner = learner_of(model, blocks, 2, lean=1)
     made = weights_of(learner.leant)
     learner.replan()
@@ -128,7 +109,7 @@ def test_what_leaning_costs_is_part_of_the_slack(model):
     )
     plans = record_plans(learner)
     history = fsmdp.learn(model, learner, episodes=150, seed=1)
-    start = [tuple([0] * len(model.sizes))]
+    start = [(0, 1, 1)]
     for planned in plans:
         assert planned_values(learner, planned, start)[0] >= exact.start_value - 1e-7
     assert (history.slacks >= -1e-7).all()
@@ -136,6 +117,19 @@ def test_what_leaning_costs_is_part_of_the_slack(model):
     assert history.slacks.sum() > 2 * fsmdp.learn(model, upright, 150, seed=1).slacks.sum()
     regret = np.cumsum(exact.start_value - history.returns)
     assert (regret <= history.observable_regret_bound() + 1e-9).all()
+
+
+def test_a_run_that_leans_resumes_bit_for_bit(tmp_path):
+    """The second program too goes on from where it ended: its optima are not unique."""
+    ring = fsmdp.domains.sysadmin(8)
+    structure = ring.structure(fsmdp.Basis.pairs(ring))
+
+    def run(episodes, **options):
+        learner = fsmdp.UCRLFactored(structure, known_rewards=ring.rewards)
+        return fsmdp.learn(ring, learner, episodes, seed=0, **options)
+
+    run(25, checkpoint=tmp_path / "run.npz")
+    assert_same_history(run(60), run(60, checkpoint=tmp_path / "run.npz"))
 
 
 def test_presets_lean_as_they_say(model):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from tests.learning.learning_models import planned_values
+from tests.learning.learning_models import planned_values, shop
 
 import fsmdp
 from fsmdp.errors import SizeError
@@ -14,48 +14,6 @@ from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.together import indicators_of
 from fsmdp.model.cases import Cases
 from fsmdp.planning.ceiling import left_to_earn
-
-
-def shop(horizon=4):
-    """A season and two stocks of four levels, of which one can be filled at a time."""
-    levels = 4
-    demand = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3]])  # by season
-
-    def moves(delivered):
-        table = np.zeros((2, levels, levels))
-        for season in range(2):
-            for level in range(levels):
-                full = min(levels - 1, level + delivered)
-                for sold, chance in enumerate(demand[season]):
-                    table[season, level, max(0, full - sold)] += chance
-        return table
-
-    stocks = ("tea", "salt")
-    return fsmdp.FactoredMDP(
-        variables=[fsmdp.Variable("season", 2), *(fsmdp.Variable(s, levels) for s in stocks)],
-        actions=["wait", *(f"order-{s}" for s in stocks)],
-        conditionals=[
-            fsmdp.Conditional(
-                "season", [fsmdp.Case(fsmdp.ANY, ["season"], [[0.8, 0.2], [0.3, 0.7]])]
-            ),
-            *(
-                fsmdp.Conditional(
-                    s,
-                    [
-                        fsmdp.Case([f"order-{s}"], ["season", s], moves(2)),
-                        fsmdp.Case(fsmdp.ANY, ["season", s], moves(0)),
-                    ],
-                )
-                for s in stocks
-            ),
-        ],
-        rewards=[
-            fsmdp.Reward(s, [fsmdp.Case(fsmdp.ANY, [s], [0.0, 0.5, 0.5, 0.3])], 0, 0.5)
-            for s in stocks
-        ],
-        horizon=horizon,
-        initial={"tea": 1, "salt": 1},
-    )
 
 
 @pytest.fixture(scope="module")
@@ -225,13 +183,13 @@ def of_all(variables):
     return Cases((tuple(range(len(variables))),))
 
 
-def test_a_stage_that_does_not_end_falls_back_on_its_ceiling(monkeypatch):
-    monkeypatch.setattr("fsmdp.planning.stagewise.MOST_ITERATIONS", 0)
+@pytest.mark.parametrize(("iterations", "is_constant"), [(0, True), (100, False)])
+def test_stages_that_do_not_end_fall_back_on_a_constant(monkeypatch, iterations, is_constant):
+    monkeypatch.setattr("fsmdp.planning.stagewise.MOST_ITERATIONS", iterations)
     model = fsmdp.domains.sysadmin(4)
-    learner = fsmdp.UCRLFactored(model.structure(fsmdp.Basis.singles(model)), lean=0)
-    learner.coarse = None
-    planned = learner.replan()
-    state = [(1, 1, 1, 1)]
-    values = planned_values(learner, planned, state)
-    assert values[0] >= fsmdp.solve_exactly(model).start_value
-    assert values[0] <= 1.5 * model.structure(fsmdp.Basis.singles(model)).largest_return + 1e-6
+    structure = model.structure(fsmdp.Basis.singles(model))
+    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, lean=0)
+    exact, states = fsmdp.solve_exactly(model), all_states(model)
+    values = planned_values(learner, learner.replan(), states)
+    assert (values >= np.array([exact.value(state, 1) for state in states]) - 1e-7).all()
+    assert (np.ptp(values) < 1e-9) == is_constant

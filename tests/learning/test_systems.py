@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.learning.baselines import baseline_models
-from tests.learning.learning_models import count_into, planned_values
-from tests.learning.test_shared_cells import shop
+from tests.learning.learning_models import count_into, planned_values, shop
 
 import fsmdp
 from fsmdp.errors import ModelError

@@ -23,8 +23,9 @@ from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.policies.arrays import by_chance
+from fsmdp.policies.arrays import CompiledPolicy, by_chance
 
 GROWTH = 0.1
 """Of the steps seen, until there is a new plan."""
@@ -104,43 +105,44 @@ class UCRLDiscovering(RememberingLearner):
         return self._first(len(self.seen.actions)) if len(self.seen.actions) else None
 
     def replan(self) -> Planned:
-        """Find the structure in what was seen, and plan in it."""
-        seen = len(self.seen.actions)
+        """Find the structure in what was seen, and plan in it, once actions were tried."""
+        seen, seed = len(self.seen.actions), int(self.rng.integers(2**31))
+        actions, layout = self.structure.actions, self.cells.layout
+        # Of actions that are made of variables, chance tries a value of each at every step.
+        kinds = max(actions.sizes) if isinstance(actions, Actions) else len(actions)
+        if seen <= AT_RANDOM * kinds * math.log(1 + seen):
+            chance = by_chance(len(self.structure.variables), actions)
+            most = self.structure.largest_return
+            values = np.zeros((self.horizon, int(layout.value_start[-1])))
+            values[:, 0] = most  # the constant's: nothing is known
+            return Planned(self._acting(chance, values), 0.0, abs(most))
         if seen > self._searched:
             self._search(seen)
         inner = UCRLFactored(
             self.found,
             delta=self.delta,
-            seed=int(self.rng.integers(2**31)),
+            seed=seed,
             confidence=self.confidence,
             scale=self.scale,
             known_rewards=self._known_rewards,
         )
-        if seen:
-            counts = counts_of(inner.statistics)
-            record, lengths = self.seen.episodes(self.horizon)
-            count_episodes(inner.cells.layout, counts, inner.term_known, record, lengths)
-            inner.statistics.episodes = len(lengths)
-        planned = self._as_planned(inner.replan())
-        actions = self.structure.actions
-        # Of actions that are made of variables, chance tries a value of each at every step.
-        kinds = max(actions.sizes) if isinstance(actions, Actions) else len(actions)
-        if seen > AT_RANDOM * kinds * math.log(1 + seen):
-            return planned
-        chance = by_chance(len(self.structure.variables), actions)
-        return replace(planned, acting=planned.acting._replace(policy=chance))
+        counts = counts_of(inner.statistics)
+        record, lengths = self.seen.episodes(self.horizon)
+        count_episodes(inner.cells.layout, counts, inner.term_known, record, lengths)
+        inner.statistics.episodes = len(lengths)
+        planned = inner.replan()
+        values = np.ascontiguousarray(planned.acting.values[:, : layout.value_start[-1]])
+        acting = self._acting(planned.acting.policy, values)
+        return Planned(acting, planned.lift, planned.w_norm)
 
-    def _as_planned(self, planned: Planned) -> Planned:
-        """The inner learner's plan; of its Q and widths nothing is said, for cells differ."""
-        layout, n = self.cells.layout, self.statistics.visits
-        shape = (self.horizon, len(layout.cell_of))
+    def _acting(self, policy: CompiledPolicy, values: Floats) -> Acting:
+        """What is followed; of Q and widths nothing is said, for the cells planned with differ."""
+        n = self.statistics.visits
         due = np.full(len(n), NEVER)
         constant = self.cells.n_reward_cells
         due[constant] = max(n[constant] + 1, math.ceil((1 + GROWTH) * n[constant]))
-        values = np.ascontiguousarray(planned.acting.values[:, : layout.value_start[-1]])
-        unsaid = np.full(shape, np.nan)
-        acting = Acting(planned.acting.policy, values, unsaid, unsaid.copy(), due)
-        return Planned(acting, planned.lift, planned.w_norm)
+        unsaid = np.full((self.horizon, len(self.cells.layout.cell_of)), np.nan)
+        return Acting(policy, values, unsaid, unsaid.copy(), due)
 
     def _search(self, seen: int) -> None:
         """The structure that predicts best what was seen so far."""

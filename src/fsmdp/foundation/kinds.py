@@ -83,7 +83,8 @@ def _read_positive(text: str) -> float:
     return number
 
 
-def _read_not_negative(text: str) -> float:
+def read_not_negative(text: str) -> float:
+    """A number that is 0 or above; a ValueError if it is none."""
     number = _read_number(text)
     if number < 0:
         raise ValueError(text)
@@ -112,7 +113,7 @@ WHOLE = Reading("a whole number", _read_whole)
 STEPS = Reading("a whole number, or none for an infinite horizon", _read_steps)
 NUMBER = Reading("a number", _read_number)
 POSITIVE = Reading("a number above 0", _read_positive)
-NOT_NEGATIVE = Reading("a number that is not negative", _read_not_negative)
+NOT_NEGATIVE = Reading("a number that is not negative", read_not_negative)
 PROBABILITY = Reading("a probability between 0 and 1", _read_probability)
 SWITCH = _switch("true", "false")
 YES_OR_NO = _switch("yes", "no")

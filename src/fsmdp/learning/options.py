@@ -64,12 +64,12 @@ def as_positive(value: object, where: str, remedy: str) -> float:
     )
 
 
-def as_lean(lean: object) -> float:
-    """How much the mean of what was seen counts where an action is chosen."""
-    if is_number(lean) and 0 <= lean <= LARGEST:
-        return float(lean)
+def as_not_negative(value: object, where: str, remedy: str) -> float:
+    """A number that is 0 or above, and as small as for `as_positive`."""
+    if is_number(value) and 0 <= value <= LARGEST:
+        return float(value)
     raise ModelError(
-        f"lean: expected a number from 0 to {LARGEST:g}, found {show(lean)}; 0 is optimism alone."
+        f"{where}: expected a number from 0 to {LARGEST:g}, found {show(value)}; {remedy}."
     )
 
 

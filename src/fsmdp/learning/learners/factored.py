@@ -10,7 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
-from fsmdp.foundation.kinds import Reading
+from fsmdp.foundation.kinds import Reading, read_not_negative
 from fsmdp.learning.cells.confidence import weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
@@ -22,7 +22,7 @@ from fsmdp.learning.learners.counting import CountingLearner
 from fsmdp.learning.learners.nested import coarse_planner
 from fsmdp.learning.learners.ties import TieBreaker
 from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm, Weighed
-from fsmdp.learning.options import LARGEST, as_choice, as_lean, check_structure
+from fsmdp.learning.options import LARGEST, as_choice, check_structure
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -46,12 +46,7 @@ MOST_ENTRIES = 2**24
 
 
 def _read_replan(text: str) -> str | float:
-    if text == "episode":
-        return text
-    growth = float(text)
-    if not math.isfinite(growth) or growth < 0:
-        raise ValueError(text)
-    return growth
+    return text if text == "episode" else read_not_negative(text)
 
 
 REPLAN = Reading(
@@ -85,7 +80,6 @@ class FactoredLearner(CountingLearner):
         known_rewards: Sequence[Reward] | None,
         independent: bool = True,
         planner: str = PROGRAM,
-        lean: float = 0.0,
     ) -> None:
         self.growth = growth_of(replan)
         self.planned_by = as_choice(planner, "planner", PLANNERS)
@@ -118,8 +112,6 @@ class FactoredLearner(CountingLearner):
         self.coarse = None
         if warm.capped and self.nested:
             self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
-        self.lean = as_lean(lean)
-        self.leant = Warm(capped=True).start(self.network) if self.lean > 0 else None
         self._ties = TieBreaker(structure)
 
     def counted_structure(self) -> Structure:
@@ -181,12 +173,7 @@ class FactoredLearner(CountingLearner):
 
     def leaning(self) -> Floats | float:
         """What is added to Q where an action is chosen, and nowhere else."""
-        if self.leant is None:
-            return 0.0
-        share = min(1.0, self.lean * math.sqrt(self.horizon / self.episode))
-        seen = self.estimate()
-        weights = self.leant.plan(seen, self.start_means(), math.inf).weights
-        return share * q_entries_of(self.network, seen, weights)
+        return 0.0
 
     def planned_for(self, intervals: Intervals) -> Intervals:
         """Numbers by cell as those of the functions that are planned with, laid out for it."""
@@ -269,8 +256,7 @@ class FactoredLearner(CountingLearner):
     def state(self) -> dict[str, np.ndarray]:
         """Random state and bases: what the next plan depends on besides the statistics."""
         coarse = {} if self.coarse is None else {"coarse bases": self.coarse.planner.bases()}
-        leant = {} if self.leant is None else {"leant bases": self.leant.bases()}
-        return super().state() | {"bases": self.planner.bases()} | coarse | leant
+        return super().state() | {"bases": self.planner.bases()} | coarse
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
@@ -278,8 +264,6 @@ class FactoredLearner(CountingLearner):
         self.planner.restart_from(state["bases"])
         if self.coarse is not None:
             self.coarse.planner.restart_from(state["coarse bases"])
-        if self.leant is not None:
-            self.leant.restart_from(state["leant bases"])
 
 
 def check_entries(structure: Structure) -> None:

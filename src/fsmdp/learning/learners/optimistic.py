@@ -38,7 +38,6 @@ class OptimisticFactored(FactoredLearner):
         known_rewards: Sequence[Reward] | None,
         independent: bool,
         planner: str = PROGRAM,
-        lean: float = 0.0,
     ) -> None:
         self.delta, self.scale = as_probability(delta), as_scale(scale)
         self.heuristic = self.heuristic or self.scale != 1.0
@@ -50,7 +49,6 @@ class OptimisticFactored(FactoredLearner):
             known_rewards=known_rewards,
             independent=independent,
             planner=planner,
-            lean=lean,
         )
         noisy = any(
             term.sigma > 0 and not known

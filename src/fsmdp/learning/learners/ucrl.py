@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,11 +25,13 @@ from fsmdp.learning.learners.factored import (
 )
 from fsmdp.learning.learners.optimistic import OptimisticFactored
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
-from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE
-from fsmdp.learning.options import as_choice, check_stated
+from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE, Warm
+from fsmdp.learning.options import as_choice, as_not_negative, check_stated
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
+from fsmdp.planning.greedy import q_entries_of
 from fsmdp.planning.intervals import Intervals
 
 PAPER, PRODUCT = "paper", "product"
@@ -44,6 +47,8 @@ PRESETS: dict[str, Preset] = {
 
 BY_SOLVER: Preset = ("mixture", 1.0, STAGEWISE, 0.0)
 """What `practical` stands for with the solver: the tightest sets, plans when a cell has doubled."""
+
+NO_LEAN = "0 is optimism alone"
 
 STEPS_GROWN = 0.2
 """Of all steps, until there is a new plan, where states are too many to be swept."""
@@ -130,8 +135,9 @@ class UCRLFactored(OptimisticFactored):
             known_rewards=known_rewards,
             independent=independent,
             planner=planner,
-            lean=leaning if lean is None else lean,
         )
+        self.lean = as_not_negative(leaning if lean is None else lean, "lean", NO_LEAN)
+        self.leant = Warm(capped=True).start(self.network) if self.lean else None
         self.hoping: Hoping | None = None
         if self.planned_by == SOLVER:
             assert self.products is not None
@@ -162,6 +168,26 @@ class UCRLFactored(OptimisticFactored):
         if self.products is not None:
             low, high = self.products.ends(low, high, self.first_cell)
         return self.with_known_rewards(replace(found, low=low, high=high))
+
+    def leaning(self) -> Floats | float:
+        """Q of the program of what was seen on average, the less the more episodes there were."""
+        if self.leant is None:
+            return 0.0
+        share = min(1.0, self.lean * math.sqrt(self.horizon / self.episode))
+        seen = self.estimate()
+        weights = self.leant.plan(seen, self.start_means(), math.inf).weights
+        return share * q_entries_of(self.network, seen, weights)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """And the bases of the program of what was seen."""
+        leant = {} if self.leant is None else {"leant bases": self.leant.bases()}
+        return super().state() | leant
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take a state back."""
+        super().restore(state)
+        if self.leant is not None:
+            self.leant.restart_from(state["leant bases"])
 
     def replan(self) -> Planned:
         """Plan over the confidence sets."""
