@@ -21,7 +21,7 @@ def main() -> None:
 
     basis = fsmdp.Basis.singles(model)
     told = {
-        "discovered": found.structure(basis, model.rewards, model.horizon),
+        "discovered": found.structure(basis),
         "known": model.structure(basis),
     }
     for name, structure in told.items():

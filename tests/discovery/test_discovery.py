@@ -1,5 +1,7 @@
 """Structure from data, against models whose structure is known."""
 
+import warnings
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -7,6 +9,7 @@ from scipy.stats import binom
 
 import fsmdp
 from fsmdp.discovery.evidence import counted, log_bet, log_fit
+from fsmdp.discovery.transitions import as_transitions
 from fsmdp.simulation.rollout import record
 
 
@@ -24,7 +27,7 @@ def true_parents(model):
 def errors(model, found):
     """Edges that are not in the model, and edges of the model that were not found."""
     truth = true_parents(model)
-    edges = {(edge.parent, edge.child) for edge in found.edges}
+    edges = {(edge.parent, edge.child) for edge in found.evidence}
     real = {(parent, child) for child, parents in truth.items() for parent in parents}
     return edges - real, real - edges
 
@@ -75,7 +78,7 @@ def test_evidence_against_a_true_null_is_rare_even_if_contexts_follow_from_the_p
 def test_all_parents_are_found_and_no_other(model):
     found = fsmdp.discover(model, episodes=1500, seed=3)
     assert errors(model, found) == (set(), set())
-    assert all(edge.log_evidence >= edge.needed for edge in found.edges)
+    assert all(edge.log_evidence >= edge.needed for edge in found.evidence)
 
 
 def test_actions_apart_are_those_that_change_a_variable():
@@ -162,9 +165,46 @@ def exclusive_or():
     )
 
 
+def unflagged(found):
+    """Edges of which the data could tell that they are the ones."""
+    return {(edge.parent, edge.child) for edge in found.evidence if not edge.instead}
+
+
+def test_episodes_from_anywhere_tell_cells_of_a_lane_apart():
+    model = fsmdp.domains.gridworld()
+    assert errors(model, fsmdp.discover(model, seed=4)) == (set(), set())
+
+
+def test_what_cannot_be_told_apart_is_said():
+    """One cell of a lane is taken, so that its opposite says what its two neighbours say."""
+    model = fsmdp.domains.gridworld()
+    found = fsmdp.discover(model, anywhere=0, seed=4)
+    wrong, missing = errors(model, found)
+    assert wrong
+    assert not wrong & unflagged(found)
+    assert {(edge.parent, edge.child) for edge in found.undecided} >= missing
+    (edge,) = [e for e in found.evidence if (e.parent, e.child) == ("cell-1-2", "cell-1-0")]
+    assert edge.instead == ("cell-1-1", "cell-1-3")
+    assert any("be told from cell-1-2" in one.reason for one in found.undecided)
+    free = fsmdp.discover(fsmdp.domains.sysadmin(4), anywhere=0, episodes=500)
+    assert not any(edge.instead for edge in free.evidence)
+
+
+@pytest.mark.parametrize("domain", ["Elevators_MDP_ippc2011", "Navigation_MDP_ippc2011"])
+def test_what_matters_in_few_contexts_is_found_in_rddl(domain):
+    """A lift takes those in who wait where it stands, with its doors open: nine parents."""
+    pytest.importorskip("pyRDDLGym")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fsmdp.rddl.load(domain, 1)
+    assert errors(model, fsmdp.discover(model)) == (set(), set())
+    found = fsmdp.discover(model, anywhere=0, episodes=300)
+    assert not errors(model, found)[0] & unflagged(found)
+
+
 def test_parents_that_matter_only_together_need_a_look_ahead():
     model = exclusive_or()
-    assert not fsmdp.discover(model, episodes=300).edges
+    assert not fsmdp.discover(model, episodes=300).evidence
     found = fsmdp.discover(model, episodes=300, lookahead=2)
     assert errors(model, found) == (set(), set())
 
@@ -172,15 +212,15 @@ def test_parents_that_matter_only_together_need_a_look_ahead():
 def test_few_data_leave_all_open():
     model = fsmdp.domains.sysadmin(4, horizon=2)
     found = fsmdp.discover(model, episodes=5)
-    assert not found.edges
-    assert len(found.open) == 16
+    assert not found.evidence
+    assert len(found.undecided) == 16
 
 
 def test_more_parents_than_asked_for_are_said():
     model = fsmdp.domains.influence(5, horizon=10)
     found = fsmdp.discover(model, episodes=1000, max_parents=1)
     assert all(len(parents) <= 1 for parents in found.parents.values())
-    assert any("max_parents" in one.reason for one in found.open)
+    assert any("max_parents" in one.reason for one in found.undecided)
 
 
 def test_environments_give_the_same_edges_and_a_learner_can_use_them():
@@ -194,13 +234,65 @@ def test_environments_give_the_same_edges_and_a_learner_can_use_them():
     assert len(history.returns) == 30
 
 
+class Elsewhere:
+    """An environment that begins where it likes."""
+
+    def __init__(self, model):
+        self.env = fsmdp.make_env(model)
+        self.observation_space, self.action_space = (
+            self.env.observation_space,
+            self.env.action_space,
+        )
+        self.step = self.env.step
+
+    def reset(self, *, seed=None, options=None):
+        return self.env.reset(seed=seed)
+
+
+def test_environments_that_cannot_begin_anywhere_are_not_asked_to():
+    model = fsmdp.domains.sysadmin(3, horizon=8)
+    found = fsmdp.discover(Elsewhere(model), model.variables, model.actions, episodes=50)
+    assert found.n_transitions == 400
+    with pytest.raises(fsmdp.ModelError, match="give anywhere=0"):
+        fsmdp.discover(Elsewhere(model), model.variables, model.actions, anywhere=0.5)
+    for wrong in (-0.1, 1.5, "half", True):
+        with pytest.raises(fsmdp.ModelError, match="anywhere: expected a share"):
+            fsmdp.discover(model, anywhere=wrong)
+
+
+@pytest.mark.parametrize("use_env", [False, True], ids=["model", "environment"])
+def test_episodes_begin_in_all_states(use_env):
+    model = fsmdp.domains.sysadmin(4, horizon=1)
+    source = fsmdp.make_env(model) if use_env else model
+    for share, begun in ((0.0, 1), (0.5, 16), (1.0, 16)):
+        data = as_transitions(source, model.variables, model.actions, 400, None, 0, share)
+        states, times = np.unique(data.inputs, axis=0, return_counts=True)
+        assert len(states) == begun
+        assert times.max() == pytest.approx(400 * (1 - share) + 400 * share / 16, abs=25)
+
+
+def test_the_structure_has_what_the_played_model_has_unless_told_otherwise():
+    model = fsmdp.domains.sysadmin(3, horizon=8)
+    for source in (model, fsmdp.make_env(model)):
+        found = fsmdp.discover(source, model.variables, model.actions, episodes=300)
+        structure = found.structure()
+        assert structure.horizon == 8
+        assert len(structure.rewards) == len(model.rewards)
+        assert structure.basis == fsmdp.Basis.singles(model)
+        other = found.structure(fsmdp.Basis.pairs(model), model.rewards, 5)
+        assert (other.horizon, other.basis) == (5, fsmdp.Basis.pairs(model))
+    logged = np.zeros((9, 3), dtype=int), [0] * 9, np.zeros((9, 3), dtype=int)
+    with pytest.raises(fsmdp.ModelError, match="transitions have none"):
+        fsmdp.discover(logged, model.variables, model.actions).structure()
+
+
 def test_joint_actions_of_an_environment_are_drawn():
     model = fsmdp.domains.sysadmin(3, administrators=1, horizon=8)
     env = fsmdp.make_env(model)
     assert isinstance(env.action_space, spaces.MultiDiscrete)
     found = fsmdp.discover(env, model.variables, model.actions, episodes=600)
     assert errors(model, found)[0] == set()
-    assert ("reboot-1", "machine-1") in {(edge.parent, edge.child) for edge in found.edges}
+    assert ("reboot-1", "machine-1") in {(edge.parent, edge.child) for edge in found.evidence}
 
 
 def test_pictures_and_words():
@@ -245,7 +337,7 @@ def test_no_wrong_edge_is_claimed_from_few_data():
     wrong = sum(bool(errors(model, one)[0]) for one in found)
     assert wrong <= binom.ppf(0.999, runs, 0.05)
     assert any(errors(model, one)[1] for one in found), "with so few data edges must be missing"
-    assert all(one.open for one in found if errors(model, one)[1])
+    assert all(one.undecided for one in found if errors(model, one)[1])
 
 
 @pytest.mark.slow
@@ -259,8 +351,13 @@ def test_no_wrong_edge_is_claimed_on_a_large_ring_from_few_data():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [fsmdp.domains.sysadmin(20), fsmdp.domains.sysadmin(20, "star"), fsmdp.domains.influence(8)],
-    ids=["ring", "star", "influence"],
+    [
+        fsmdp.domains.sysadmin(20),
+        fsmdp.domains.sysadmin(20, "star"),
+        fsmdp.domains.influence(8),
+        fsmdp.domains.gridworld(),
+    ],
+    ids=["ring", "star", "influence", "gridworld"],
 )
 def test_wrong_edges_are_as_rare_as_promised(model):
     """At most 5 of 100 runs may have one; all edges must be there in nearly all of them."""

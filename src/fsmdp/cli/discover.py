@@ -13,10 +13,10 @@ from fsmdp.cli.options import AsJson, Model, Quiet, Seed
 from fsmdp.cli.screen import print_json
 
 if TYPE_CHECKING:
-    from fsmdp.discovery.discover import Discovery
+    from fsmdp.discovery.discover import Discovery, Edge
 
-MOST_OPEN = 10
-"""Edges that stay open and are shown; of more, it is said how many."""
+MOST_UNDECIDED = 10
+"""Edges that are not decided and are shown; of more, it is said how many."""
 
 
 @command(
@@ -34,13 +34,16 @@ def discover_command(
     delta: Annotated[
         float, typer.Option(help="Probability with which any edge that is claimed may be wrong.")
     ] = 0.05,
+    anywhere: Annotated[
+        float, typer.Option(help="Share of the episodes that begins in any state.", min=0, max=1)
+    ] = 0.5,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Find who depends on whom in episodes of random actions, without a look at the model itself.
 
-    Nothing is claimed about edges that are missing; those that could have been overlooked are open.
+    Nothing is claimed about edges that are missing; those that there may be are undecided.
     """
     from fsmdp.discovery.discover import discover
     from fsmdp.experiments.catalog import read_model
@@ -51,6 +54,7 @@ def discover_command(
         max_parents=max_parents,
         delta=delta,
         episodes=episodes,
+        anywhere=anywhere,
         seed=seed,
         progress=not (quiet or as_json),
     )
@@ -61,18 +65,23 @@ def discover_command(
                 "model": model_text,
                 "seed": seed,
                 "episodes": episodes,
+                "anywhere": anywhere,
                 "transitions": found.n_transitions,
                 "delta": delta,
                 "parents": found.parents,
                 "apart": found.apart,
-                "edges": [asdict(one) for one in found.edges],
+                "evidence": [asdict(one) for one in found.evidence],
                 "together": [asdict(one) for one in found.together],
-                "open": [asdict(one) for one in found.open],
+                "undecided": [asdict(one) for one in found.undecided],
                 "seconds": seconds,
             }
         )
     else:
         _show(found, seconds)
+
+
+def _parent(edge: Edge) -> str:
+    return edge.parent + (f" (or {' and '.join(edge.instead)})" if edge.instead else "")
 
 
 def _show(found: Discovery, seconds: float) -> None:
@@ -83,19 +92,21 @@ def _show(found: Discovery, seconds: float) -> None:
 
     console = Console(emoji=False, markup=False, highlight=False)
     table = Table(
-        title=f"{plural(len(found.edges), 'edge')} in {found.n_transitions:,} transitions",
+        title=f"{plural(len(found.evidence), 'edge')} in {found.n_transitions:,} transitions",
         caption=f"none of them wrong with probability {1 - found.delta:g}, if each variable's true "
-        "parents are among those found",
+        "parents are among those found or seem to matter",
     )
     for heading in ("variable", "parents", "moves otherwise under"):
         table.add_column(heading)
-    for name, parents in found.parents.items():
+    for name in found.parents:
+        parents = [_parent(edge) for edge in found.evidence if edge.child == name]
         table.add_row(name, ", ".join(parents) or "none", ", ".join(found.apart[name]))
     console.print(table)
     for pair in found.together:
         console.print(f"drawn together: {pair.one}, {pair.other}")
-    for edge in found.open[:MOST_OPEN]:
-        console.print(f"open: {edge.parent} -> {edge.child}: {edge.reason}")
-    if len(found.open) > MOST_OPEN:
-        console.print(f"and {len(found.open) - MOST_OPEN} more that are open (--json lists all)")
+    for edge in found.undecided[:MOST_UNDECIDED]:
+        console.print(f"undecided: {edge.parent} -> {edge.child}: {edge.reason}")
+    if len(found.undecided) > MOST_UNDECIDED:
+        more = len(found.undecided) - MOST_UNDECIDED
+        console.print(f"and {more} more that are undecided (--json lists all)")
     console.print(f"{seconds:.1f} s")

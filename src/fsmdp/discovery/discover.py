@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.discovery.evidence import counted, log_bet
-from fsmdp.discovery.parents import Limits, Search
-from fsmdp.discovery.transitions import Transitions, as_transitions
+from fsmdp.discovery.parents import NOT_SURE, Limits, Parents, Search
+from fsmdp.discovery.transitions import Transitions, as_share, as_transitions, played_model
+from fsmdp.discovery.trees import Tree
+from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, plural
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.options import as_probability
+from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Variable
 
 if TYPE_CHECKING:
-    from fsmdp.model.basis import Basis
+    from fsmdp.model.mdp import FactoredMDP
     from fsmdp.model.rewards import Reward
+
+INSTEAD = "in these data it cannot be told from {parent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +33,15 @@ class Edge:
     """A variable whose next value depends on an input, beyond what its other parents explain.
 
     `log_evidence` is the logarithm of the evidence against the opposite, `needed` what it had to
-    reach.
+    reach. `instead` names inputs that told the parent's value in all data, so that they may be the
+    ones that matter, in its place: no data like these can tell.
     """
 
     parent: str
     child: str
     log_evidence: float
     needed: float
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,8 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """An edge that is not claimed, though an effect could have been overlooked, and why."""
+class Undecided:
+    """An edge that is not claimed, though there may be one, and why."""
 
     parent: str
     child: str
@@ -61,36 +68,52 @@ class Discovery:
     """What data say about a structure.
 
     With probability at least 1 - `delta`, for whatever data: no edge leads into a variable from an
-    input that does not matter to it, provided that its true parents are among those found; and no
-    two variables are called drawn together that are not. Nothing is claimed about edges that are
-    missing, except that `open` lists those that could have been overlooked.
+    input that does not matter to it, provided that its true parents are among those found, or seem
+    to matter (`undecided`); and no two variables are called drawn together that are not. Nothing is
+    claimed about edges that are missing, except that `undecided` lists those that could have been
+    overlooked. `played` is the
+    model that was played, if it was one.
     """
 
     variables: tuple[Variable, ...]
     actions: Sequence[str]
-    edges: tuple[Edge, ...]
+    evidence: tuple[Edge, ...]  # one for each edge that was found
     together: tuple[Together, ...]
-    open: tuple[Open, ...]
+    undecided: tuple[Undecided, ...]
     apart: dict[str, tuple[str, ...]]  # by variable, the actions under which it moves otherwise
     delta: float
     n_transitions: int
+    played: FactoredMDP | None = None
 
     @property
     def parents(self) -> dict[str, tuple[str, ...]]:
         """Parents of each variable."""
         by_child: dict[str, list[str]] = {variable.name: [] for variable in self.variables}
-        for edge in self.edges:
+        for edge in self.evidence:
             by_child[edge.child].append(edge.parent)
         return {child: tuple(parents) for child, parents in by_child.items()}
 
     def structure(
         self,
-        basis: Basis,
-        rewards: Sequence[Reward],
-        horizon: int | None,
+        basis: Basis | None = None,
+        rewards: Sequence[Reward] | None = None,
+        horizon: int | None = None,
         discount: float = 1.0,
     ) -> Structure:
-        """What a learner can be told: these parents, with rewards and a basis of your own."""
+        """What a learner can be told: these parents, with rewards and a basis of your own.
+
+        Without a basis, singles. Without rewards, those of the model that was played, and its
+        horizon and discount. That variables are drawn independently is not stated: what `together`
+        does not name was not seen to be correlated, which proves nothing.
+        """
+        if rewards is None:
+            if self.played is None:
+                raise ModelError(
+                    "rewards: expected reward terms, since transitions have none; give "
+                    "structure(basis, rewards, horizon)."
+                )
+            rewards, horizon = self.played.rewards, self.played.horizon
+            discount = self.played.discount
         cases = {}
         for name, parents in self.parents.items():
             alone = [Case([action], parents=parents) for action in self.apart[name]]
@@ -100,7 +123,7 @@ class Discovery:
             self.actions,
             parents=cases,
             rewards=rewards,
-            basis=basis,
+            basis=Basis.singles(self.variables) if basis is None else basis,
             horizon=horizon,
             discount=discount,
         )
@@ -112,13 +135,16 @@ class Discovery:
         return discovery(self, ax)
 
     def _repr_html_(self) -> str:
-        edges = [(f"{e.parent} → {e.child}", f"{e.log_evidence:.0f}") for e in self.edges]
+        edges = [(f"{e.parent} → {e.child}", f"{e.log_evidence:.0f}") for e in self.evidence]
         return facts_table(repr(self), (("edge", "log evidence"), *edges))
 
     def __repr__(self) -> str:
-        edges, variables = plural(len(self.edges), "edge"), plural(len(self.variables), "variable")
+        edges, variables = (
+            plural(len(self.evidence), "edge"),
+            plural(len(self.variables), "variable"),
+        )
         pairs = plural(len(self.together), "pair")
-        data = f"{len(self.open)} open; {self.n_transitions:,} transitions"
+        data = f"{len(self.undecided)} undecided; {self.n_transitions:,} transitions"
         return f"Discovery({edges} among {variables}, {pairs} drawn together, {data})"
 
 
@@ -133,20 +159,25 @@ def discover(
     lookahead: int = 1,
     episodes: int = 2000,
     steps: int | None = None,
+    anywhere: float | None = None,
     seed: int = 0,
     progress: bool | Report | None = None,
 ) -> Discovery:
     """Find the parents of each variable, and which draws are correlated, in transitions.
 
     `data` are three arrays (states, actions, next states), or a model or Gymnasium environment to
-    be played at random for `episodes` (of at most `steps`). Parents are added by how much better
-    they predict; each is kept only if the evidence that it matters beyond the action and the other
-    parents exceeds what chance gives with probability `delta` over all edges. The evidence needs no
-    independent rows: data may come from any policy. Draws are tested in the same way.
+    be played at random for `episodes` (of at most `steps`), of which the share `anywhere` begins in
+    a state drawn at random (by default half of them where that can be asked for, as of a model):
+    what random play never comes to cannot be found. Parents are those that a decision tree, or a
+    table, predicts best with; each is kept only if the evidence that it matters beyond the action
+    and the other parents exceeds what chance gives with probability `delta` over all edges. The
+    evidence needs no independent rows: data may come from any policy. Draws are tested in the same
+    way.
 
-    What is not claimed is not excluded: `open` names inputs of which an effect of `effect` on some
-    probability could have been overlooked. A parent that matters only jointly with another (as in
-    an exclusive or) is looked for with `lookahead=2`. Rewards' scopes are not looked for.
+    What is not claimed is not excluded: `undecided` names inputs of which an effect of `effect` on
+    some probability, in all contexts, could have been overlooked, and inputs that cannot be told
+    from a parent that was found. A parent that matters only jointly with another (as in an
+    exclusive or) is looked for with `lookahead=2`. Rewards' scopes are not looked for.
     `progress=True` shows a bar once it takes longer than two seconds; a function is called with the
     variables done and all there are.
     Cost: for each variable, transitions times inputs and actions times the parents found.
@@ -157,7 +188,7 @@ def discover(
         as_number(effect, "effect", "it says what should have been seen"),
         as_whole(lookahead, "lookahead", 1, 2),
     )
-    known = as_transitions(data, variables, actions, episodes, steps, seed)
+    known = as_transitions(data, variables, actions, episodes, steps, seed, as_share(anywhere))
     searches, found = [], []
     n_variables = len(known.variables)
     with reporting(progress, "discovering", n_variables) as report:
@@ -168,27 +199,65 @@ def discover(
             if report is not None:
                 report(variable + 1, n_variables)
     names = known.names
+    told = told_by_others(known, {parent for one in found for parent in one.parents}, max_parents)
+    edges = tuple(
+        Edge(
+            names[parent],
+            names[one.variable],
+            strength.found,
+            strength.needed,
+            tuple(names[other] for other in told.get(parent, ()) if other not in one.parents),
+        )
+        for one in found
+        for parent, strength in zip(one.parents, one.evidence, strict=True)
+    )
     return Discovery(
         known.variables,
         known.actions,
-        tuple(
-            Edge(names[parent], names[one.variable], strength, search.needed())
-            for one, search in zip(found, searches, strict=True)
-            for parent, strength in zip(one.parents, one.evidence, strict=True)
-        ),
+        edges,
         _together(known, searches),
-        tuple(
-            Open(names[parent], names[one.variable], reason)
-            for one in found
-            for parent, reason in one.hidden
-        ),
+        _undecided(names, found, edges),
         {
             names[one.variable]: tuple(known.actions[action] for action in one.apart)
             for one in found
         },
         delta,
         len(known),
+        played_model(data),
     )
+
+
+def told_by_others(data: Transitions, inputs: Iterable[int], most: int) -> dict[int, list[int]]:
+    """State variables whose value others told in all rows, and which these are.
+
+    A tree of the others has to predict it, so that few rows, in which anything tells anything,
+    are not enough.
+    """
+    found = {}
+    n_variables = len(data.variables)
+    for one in sorted(inputs):
+        if one < n_variables:  # action variables were chosen
+            others = [other for other in range(n_variables) if other != one]
+            values, size = data.inputs[:, one], data.sizes[one]
+            tree = Tree(data, values, size, others, most=most, by_action=False)
+            if tree.certain:
+                found[one] = tree.parents
+    return found
+
+
+def _undecided(
+    names: Sequence[str], found: Sequence[Parents], edges: Sequence[Edge]
+) -> tuple[Undecided, ...]:
+    """What may matter in a parent's place, then what seems to matter, then what was not seen to."""
+    reasons = {
+        (other, edge.child): INSTEAD.format(parent=edge.parent)
+        for edge in edges
+        for other in edge.instead
+    }
+    hidden = [(parent, one.variable, reason) for one in found for parent, reason in one.hidden]
+    for parent, child, reason in sorted(hidden, key=lambda one: one[2] != NOT_SURE):
+        reasons.setdefault((names[parent], names[child]), reason)
+    return tuple(Undecided(*pair, reason) for pair, reason in reasons.items())
 
 
 def _together(known: Transitions, searches: Sequence[Search]) -> tuple[Together, ...]:
@@ -201,7 +270,7 @@ def _together(known: Transitions, searches: Sequence[Search]) -> tuple[Together,
     fits = [search.fit(search.parents, None) for search in searches]
     contexts = [search.contexts(search.parents, search.apart) for search in searches]
     for j, search in enumerate(searches):
-        needed = search.needed()
+        needed = search.needed() + math.log(len(searches))
         for i, other in enumerate(searches[:j]):
             finer = contexts[j] * other.size + other.values
             strength = log_bet(counted(finer, search.values, search.size)) - fits[j]

@@ -31,13 +31,16 @@ def log_fit(counts: Floats) -> float:
     return float(xlogy(counts, counts).sum() - xlogy(totals := counts.sum(axis=1), totals).sum())
 
 
+def log_bets(counts: Floats) -> Floats:
+    """Log-likelihood, in each context, of the law that predicts each value from those before it."""
+    size = counts.shape[-1]
+    each = gammaln(counts + 0.5).sum(axis=-1) - gammaln(counts.sum(axis=-1) + size / 2)
+    return np.asarray(each + gammaln(size / 2) - size * gammaln(0.5))
+
+
 def log_bet(counts: Floats) -> float:
-    """Log-likelihood of the law that predicts each value from those before it in its context."""
-    size = counts.shape[1]
-    totals = counts.sum(axis=1)
-    seen = counts[totals > 0]
-    each = gammaln(seen + 0.5).sum(axis=1) - gammaln(totals[totals > 0] + size / 2)
-    return float(each.sum() + len(seen) * (gammaln(size / 2) - size * gammaln(0.5)))
+    """The same for all contexts together."""
+    return float(log_bets(counts[counts.any(axis=1)]).sum())
 
 
 def regret_of_bet(counts: Floats) -> float:

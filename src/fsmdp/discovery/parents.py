@@ -10,7 +10,21 @@ import numpy as np
 
 from fsmdp.discovery.evidence import compact, counted, log_bet, log_fit, regret_of_bet
 from fsmdp.discovery.transitions import Transitions
+from fsmdp.discovery.trees import Tree
 from fsmdp.model.lookup import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """The logarithm of the evidence for something, and what it has to reach."""
+
+    found: float
+    needed: float
+
+    @property
+    def margin(self) -> float:
+        """What it is beyond what it has to be."""
+        return self.found - self.needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,14 +32,14 @@ class Parents:
     """What was found of one variable.
 
     `apart` are the actions under which it moves unlike under the others. `evidence` has, for each
-    parent, the logarithm of the evidence beyond what the other parents and the action explain;
-    `hidden` the inputs of which an effect could have been overlooked, with the reason.
+    parent, what speaks for it beyond what the other parents and the action explain; `hidden` the
+    inputs of which an effect could have been overlooked, with the reason.
     """
 
     variable: int
     parents: tuple[int, ...]
     apart: tuple[int, ...]
-    evidence: tuple[float, ...]
+    evidence: tuple[Strength, ...]
     hidden: tuple[tuple[int, str], ...]
 
 
@@ -46,7 +60,11 @@ MORE = "max_parents was reached"
 
 
 class Search:
-    """One variable's parents. Contexts are numbers: of the parents' values and actions apart."""
+    """One variable's parents, by a tree and by a table.
+
+    A tree finds what matters in some contexts only, a table of all contexts what matters a little
+    in each. Contexts are numbers: of the parents' values and actions apart.
+    """
 
     def __init__(self, data: Transitions, variable: int, limits: Limits) -> None:
         self.data, self.variable, self.limits = data, variable, limits
@@ -55,29 +73,65 @@ class Search:
         varied = data.inputs.min(axis=0) < data.inputs.max(axis=0)
         self.candidates = [int(i) for i in np.flatnonzero(varied)]
         self.fixed = [i for i in range(len(data.sizes)) if not varied[i]]
+        self.left_out: set[int] = set()  # what others explain
         self.parents: list[int] = []
         self.apart: list[int] = []
 
+    def _free(self) -> list[int]:
+        taken = self.left_out.union(self.parents)
+        return [one for one in self.candidates if one not in taken]
+
     def run(self) -> Parents:
-        """Grow, then drop what the others explain, until all that is left is beyond doubt."""
-        more = not self.grow()
+        """Grow, leave out what the others explain, and claim what is beyond doubt."""
+        tree, more = self._grown()
         doubtful: list[int] = []
-        while self.parents:
-            found = [self.evidence(parent) for parent in self.parents]
-            needed = self.needed()
-            weakest = int(np.argmin(found))
-            if found[weakest] >= needed:
+        while True:
+            strengths = {one: self.strength(one, tree) for one in self.parents}
+            weak = [
+                one for one in self.parents if strengths[one].margin < 0 and one not in doubtful
+            ]
+            if not weak:
                 break
-            doubtful.append(self.parents.pop(weakest))
-        found = [self.evidence(parent) for parent in self.parents]
-        order = np.argsort(self.parents)
+            weakest = min(weak, key=lambda one: strengths[one].margin)
+            before = self.parents, self.apart, tree, more
+            known = self._prediction(tree)
+            self.left_out.add(weakest)
+            tree, more = self._grown()
+            if self._prediction(tree) < known:
+                # It seems to matter: not claimed, but what it explains nothing else is claimed for.
+                self.parents, self.apart, tree, more = before
+                self.left_out.remove(weakest)
+                doubtful.append(weakest)
+        claimed = [one for one in self.parents if one not in doubtful]
         return Parents(
             self.variable,
-            tuple(self.parents[i] for i in order),
+            tuple(claimed),
             tuple(sorted(self.apart)),
-            tuple(found[i] for i in order),
+            tuple(strengths[one] for one in claimed),
             self._hidden(doubtful, more),
         )
+
+    def _grown(self) -> tuple[Tree, bool]:
+        """What a tree is made of and a table adds to it; whether there would be more."""
+        limits = self.limits
+        self.parents, self.apart = [], []
+        tree = Tree(
+            self.data,
+            self.values,
+            self.size,
+            self._free(),
+            most=limits.max_parents,
+            lookahead=limits.lookahead,
+        )
+        self.parents, self.apart = list(tree.parents), list(tree.apart)
+        more = not self.grow() or tree.full
+        self.parents.sort()
+        return tree, more
+
+    def _prediction(self, tree: Tree) -> float:
+        """How well the better of tree and table predicts, less what it takes to name it."""
+        table = self.bet(self.contexts(self.parents, self.apart)) - self._price_of_table()
+        return max(table, tree.prediction)
 
     def contexts(self, parents: list[int], apart: list[int] | None = None) -> Integers:
         """Number of each row's context; every action is one by itself unless `apart` is given."""
@@ -100,31 +154,37 @@ class Search:
         """How well a context predicts the variable, one row after another."""
         return log_bet(counted(contexts, self.values, self.size))
 
-    def evidence(self, parent: int) -> float:
-        """Against: given the action and all other parents, this one does not matter."""
+    def strength(self, parent: int, tree: Tree) -> Strength:
+        """Evidence against: given the action and all other parents, this one does not matter."""
         others = [one for one in self.parents if one != parent]
         # Where actions were drawn at random, those that are not apart may be taken for one:
         # whatever each of them does, their mixture is a law of the state. Otherwise what they do
         # might be explained by what they were chosen for, and each has a law of its own.
-        apart = self.apart if self.data.at_random else None
+        contexts = self.contexts(others, self.apart if self.data.at_random else None)
+        fit = log_fit(counted(contexts, self.values, self.size))
         known = self.bet(self.contexts(self.parents, self.apart))
-        return known - self.fit(others, apart)
+        table = Strength(known - fit, self.needed())
+        found, price = tree.strength(parent, contexts)
+        return max(table, Strength(found, self._certainty + price), key=lambda one: one.margin)
 
     def fit(self, parents: list[int], apart: list[int] | None) -> float:
         """The best law that depends on parents and the action alone; `apart` as for `contexts`."""
         return log_fit(counted(self.contexts(parents, apart), self.values, self.size))
 
-    def needed(self) -> float:
-        """What the evidence for an edge must reach, so that all edges hold together.
+    @property
+    def _certainty(self) -> float:
+        """A union bound over variables, for each of which there is a tree and a table."""
+        return self.limits.log_certainty + math.log(2 * len(self.data.variables))
 
-        A union bound over variables, inputs, and the sets of other parents that the null may be
-        about; and a prior over the actions apart, since the bet was chosen by looking at the data.
-        """
+    def needed(self) -> float:
+        """What the evidence of a table must reach, so that all that is found holds together."""
+        return self._certainty + self._price_of_table()
+
+    def _price_of_table(self) -> float:
+        """A prior over parents and actions apart, since they were chosen by looking at the data."""
         n_inputs, n_actions = len(self.data.sizes), self.data.n_actions
-        price = math.log(len(self.data.variables) * n_inputs * (self.limits.max_parents + 1))
-        price += _log_choices(n_inputs, len(self.parents))
-        price += math.log(n_actions + 1) + _log_choices(n_actions, len(self.apart))
-        return self.limits.log_certainty + price
+        price = math.log(self.limits.max_parents + 1) + _log_choices(n_inputs, len(self.parents))
+        return price + math.log(n_actions + 1) + _log_choices(n_actions, len(self.apart))
 
     def grow(self, price: float | None = None) -> bool:
         """Add what predicts best, a parent or an action apart; False if there would be more.
@@ -134,7 +194,7 @@ class Search:
         """
         if price is None:
             price = math.log(len(self.data.sizes) + self.data.n_actions)
-        contexts = self.contexts([], [])
+        contexts = self.contexts(self.parents, self.apart)
         known = self.bet(contexts)
         while True:
             steps: list[tuple[float, list[int], list[int]]] = []
@@ -144,7 +204,7 @@ class Search:
                     with_action = 2 * contexts + (self.data.taken == action)
                     gain = self.bet(with_action) - known - price
                     steps.append((gain, [], [action]))
-            free = [one for one in self.candidates if one not in self.parents]
+            free = self._free()
             for one in free:
                 finer = contexts * self.data.sizes[one] + self.data.inputs[:, one]
                 steps.append((self.bet(finer) - known - price, [one], []))
@@ -166,11 +226,9 @@ class Search:
         """Inputs that are no parents, where an effect could have been overlooked."""
         contexts, effect = self.contexts(self.parents, self.apart), self.limits.effect
         found = [(one, NEVER_VARIED) for one in self.fixed]
+        found += [(one, NOT_SURE) for one in doubtful]
         for one in self.candidates:
-            if one in self.parents:
-                continue
-            if one in doubtful:
-                found.append((one, NOT_SURE))
+            if one in self.parents or one in doubtful:
                 continue
             size = self.data.sizes[one]
             finer = contexts * size + self.data.inputs[:, one]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.foundation.checks import as_whole, is_number, plural, show
 from fsmdp.learning.worlds.observing import reader_of
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.lookup import Integers
@@ -21,6 +21,8 @@ from fsmdp.policies.resolve import RANDOM
 from fsmdp.simulation.rollout import episode_steps, record
 
 LONGEST_EPISODE = 10**5
+ANYWHERE = 0.5
+"""Share of the episodes that begins in any state, where that can be asked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,13 +66,20 @@ def as_transitions(
     episodes: int,
     steps: int | None,
     seed: int,
+    anywhere: float | None = None,
 ) -> Transitions:
-    """Transitions of a model or an environment played at random, or those that are given."""
+    """Transitions of a model or an environment played at random, or those that are given.
+
+    The share `anywhere` of the episodes begins in a state drawn at random: half of them, if it is
+    not given, where that can be asked for.
+    """
     if isinstance(data, Transitions):
         return data
     episodes, seed = as_whole(episodes, "episodes", 1), as_whole(seed, "seed", 0)
+    share = (ANYWHERE if played_model(data) else 0.0) if anywhere is None else anywhere
+    placed = round(share * episodes)
     if isinstance(data, FactoredMDP):
-        return _of_model(data, episodes, steps, seed)
+        return _of_model(data, episodes, steps, seed, placed)
     if variables is None or actions is None:
         raise ModelError(
             "variables, actions: expected both, since data and environments do not name them; give "
@@ -79,16 +88,59 @@ def as_transitions(
     known, named = as_variables(variables, "variables"), as_actions(actions)
     index_actions(named)
     if hasattr(data, "reset") and hasattr(data, "step"):
-        return _of_environment(data, known, named, episodes, steps, seed)
+        return _of_environment(data, known, named, episodes, steps, seed, placed)
     return given_transitions(data, known, named)
 
 
-def _of_model(model: FactoredMDP, episodes: int, steps: int | None, seed: int) -> Transitions:
-    played = record(model, RANDOM, episodes, seed, episode_steps(model, steps))
-    n = len(model.variables)
-    before = played.states[:, :-1].reshape(-1, played.states.shape[-1]).astype(np.int64)
-    after = played.states[:, 1:, :n].reshape(-1, n).astype(np.int64)
-    return Transitions(model.variables, model.actions, before, played.actions.ravel(), after, True)
+def as_share(anywhere: object) -> float | None:
+    """A share of the episodes, or None."""
+    if anywhere is None or (is_number(anywhere) and 0 <= anywhere <= 1):
+        return anywhere
+    raise ModelError(
+        f"anywhere: expected a share from 0 to 1, found {show(anywhere)}; 0.5 begins half of the "
+        "episodes in states drawn at random."
+    )
+
+
+def played_model(data: object) -> FactoredMDP | None:
+    """The model that is given, or the one of an environment."""
+    model = data if isinstance(data, FactoredMDP) else None
+    if hasattr(data, "reset") and hasattr(data, "step"):
+        model = getattr(getattr(data, "unwrapped", data), "model", None)
+    return model if isinstance(model, FactoredMDP) else None
+
+
+def _of_model(
+    model: FactoredMDP, episodes: int, steps: int | None, seed: int, placed: int
+) -> Transitions:
+    steps, n = episode_steps(model, steps), len(model.variables)
+    other_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    worlds = ((model, episodes - placed, seed), (_from_anywhere(model), placed, other_seed))
+    played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds if some]
+    before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
+    after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
+    return Transitions(
+        model.variables,
+        model.actions,
+        np.concatenate(before).astype(np.int64),
+        np.concatenate([one.actions.ravel() for one in played]),
+        np.concatenate(after).astype(np.int64),
+        True,
+    )
+
+
+def _from_anywhere(model: FactoredMDP) -> FactoredMDP:
+    """The same with a start that is any state, one as likely as another."""
+    return FactoredMDP(
+        model.variables,
+        model.actions,
+        model.conditionals,
+        model.rewards,
+        model.horizon,
+        {one.name: np.full(one.size, 1 / one.size) for one in model.variables},
+        model.discount,
+        model.latents,
+    )
 
 
 def _of_environment(
@@ -98,15 +150,24 @@ def _of_environment(
     episodes: int,
     steps: int | None,
     seed: int,
+    placed: int,
 ) -> Transitions:
     """Play at random, through Gymnasium's spaces, until episodes end or have so many steps."""
     read = reader_of(env.observation_space, variables)
     rng, most = np.random.default_rng(seed), LONGEST_EPISODE if steps is None else steps
     first = np.asarray(getattr(env.action_space, "start", 0))
+    sizes = [variable.size for variable in variables]
     chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
     before, taken, after = [], [], []
     for episode in range(episodes):
-        state = read(env.reset(seed=seed if episode == 0 else None)[0])
+        begin = rng.integers(sizes) if episode >= episodes - placed else None
+        options = None if begin is None else {"state": begin.tolist()}
+        state = read(env.reset(seed=seed if episode == 0 else None, options=options)[0])
+        if begin is not None and (state != begin).any():
+            raise ModelError(
+                "anywhere: the environment did not begin in the state that it was told, "
+                f"reset(options={options}); give anywhere=0."
+            )
         for _ in range(most):
             if chance is not None:
                 chosen: Any = draw_joint_actions(chance, 1, rng)[0]

@@ -1,4 +1,4 @@
-"""What was discovered of a structure: edges, draws together, and what stays open."""
+"""What was discovered of a structure: edges, draws together, and what stays undecided."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def discovery(one: Discovery, ax: Any = None) -> Any:
     """Draw what was found in data and return the axes.
 
     Arrows are edges beyond doubt; dotted lines join variables whose next values are drawn together;
-    squares move otherwise under some actions. A hollow variable has edges that stay open.
+    squares move otherwise under some actions. A hollow variable has undecided edges.
     """
     checked(one, Discovery)
     names = [variable.name for variable in one.variables]
     at = {name: position for position, name in enumerate(names)}
-    edges = [(at[edge.parent], at[edge.child]) for edge in one.edges if edge.parent in at]
+    edges = [(at[edge.parent], at[edge.child]) for edge in one.evidence if edge.parent in at]
     pairs = [(at[pair.one], at[pair.other]) for pair in one.together]
     joined = sorted({(min(e), max(e)) for e in (*edges, *pairs) if e[0] != e[1]})
     positions, _ = place(len(names), joined)
-    undecided = {open_edge.child for open_edge in one.open}
+    undecided = {edge.child for edge in one.undecided}
     with square_for(ax) as axes:
         size = node_size(len(names))
         draw_arrows(axes, positions, edges, "solid", size)
@@ -54,8 +54,8 @@ def discovery(one: Discovery, ax: Any = None) -> Any:
         if len(names) <= MOST_RANKED:
             draw_names(axes, positions, names, name_sides(positions, names), size)
         axes.set_title(
-            f"{plural(len(one.edges), 'edge')} from {one.n_transitions:,} transitions, "
-            f"{len(one.open)} open",
+            f"{plural(len(one.evidence), 'edge')} from {one.n_transitions:,} transitions, "
+            f"{len(one.undecided)} undecided",
             fontsize=9,
             loc="left",
         )
