@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from fsmdp.compiled import is_ready, set_ready
 from fsmdp.foundation.threads import cores
@@ -15,22 +16,26 @@ from fsmdp.model.basis import Basis
 from fsmdp.solver.warm import ENGINES, SIMULATION, tiny, warm
 
 LEARNERS = "learners"
-FIRST = ("simulator", "fits", LEARNERS)
-SECOND = ("exact solver", "linear programs", "search")
-"""Parts for two processes, of about the same length. What comes last in the second simulates."""
+SHARES = {
+    "all": (("simulator", "fits", LEARNERS), ("exact solver", "linear programs", "search")),
+    "demo": (("simulator", "fits"), ("exact solver", "linear programs", LEARNERS)),
+}
+"""Parts for two processes, of about the same length: of all, and of what the demo uses. What comes
+last in the second simulates."""
 
 PATIENCE = 120.0
 """Seconds; then the second process compiles for itself what it waits for."""
 
 
-def compile_ahead() -> None:
-    """Compile all engines, and what learners count with; on two cores, if there are as many."""
-    if cores() == 1 or all(map(is_ready, (*FIRST, *SECOND))):
-        _compile((*FIRST, *SECOND))
+def compile_ahead(what: str = "all") -> None:
+    """Compile engines, and what learners count with; on two cores, if there are as many."""
+    first, second = SHARES[what]
+    if cores() == 1 or all(map(is_ready, (*first, *second))):
+        _compile((*first, *second))
         return
-    other = subprocess.Popen([sys.executable, "-m", "fsmdp.cli.ahead", "second"])
+    other = subprocess.Popen([sys.executable, "-m", "fsmdp.cli.ahead", what, "second"])
     try:
-        _compile(FIRST)
+        _compile(first)
         failed = other.wait()
     finally:
         other.kill()
@@ -39,8 +44,8 @@ def compile_ahead() -> None:
         raise SystemExit(failed)
 
 
-def _compile_second() -> None:
-    *others, last = SECOND
+def _compile_second(what: str) -> None:
+    *others, last = SHARES[what][1]
     _compile(others)
     given_up = time.monotonic() + PATIENCE
     while not is_ready(SIMULATION) and time.monotonic() < given_up:
@@ -48,7 +53,7 @@ def _compile_second() -> None:
     _compile([last])
 
 
-def _compile(parts: tuple[str, ...] | list[str]) -> None:
+def _compile(parts: Sequence[str]) -> None:
     for part in parts:
         if part in ENGINES:
             warm(part)
@@ -69,7 +74,8 @@ def _learners() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        _compile_second()
+    asked, *whose = sys.argv[1:] or ["all"]
+    if whose:
+        _compile_second(asked)
     else:
-        compile_ahead()
+        compile_ahead(asked)

@@ -70,8 +70,8 @@ def demo_command(
         results = compare(
             asked, output, workers=workers, progress=lambda seen: show(_progress(best, seen))
         )
-    with working("drawing figures", silent):
-        report = write_report(output)
+    with working("writing the report", silent):
+        report = write_report(output, figures=False)
     rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
@@ -79,6 +79,7 @@ def demo_command(
         print_json(data | {"seconds": seconds})
         return
     _show(rows, seconds)
+    print(f"figures for papers: fsmdp report {output}")
     print(report.path)
 
 
