@@ -16,9 +16,10 @@ from fsmdp.model.basis import Basis
 from fsmdp.solver.warm import ENGINES, SIMULATION, tiny, warm
 
 LEARNERS = "learners"
+QUICK = ("exact solver", "linear programs", "successors")
 SHARES = {
-    "all": (("simulator", "fits", LEARNERS), ("exact solver", "linear programs", "search")),
-    "demo": (("simulator", "fits"), ("exact solver", "linear programs", LEARNERS)),
+    "all": (("simulator", "fits", LEARNERS), (*QUICK, "search")),
+    "demo": (("simulator", "fits"), (*QUICK, LEARNERS)),
 }
 """Parts for two processes, of about the same length: of all, and of what the demo uses. What comes
 last in the second simulates."""

@@ -157,12 +157,15 @@ class Loop:
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
             yield
-        for name in ("linear programs", "fits", *(("search",) if self.basis is None else ())):
-            self.hand.compile(name)  # before anything runs beside it
+        # Compiled before anything runs beside it, and only what is used.
+        for name in ("linear programs", "fits"):
+            self.hand.compile(name)
+        searched = smallest if self.basis is None and self._may_search(smallest) else None
+        if searched is not None:
+            self.hand.compile("search")
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []
         yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
-        searched = smallest if self.basis is None and self._may_search(smallest) else None
         if searched is not None:
             trivial = plan_of_constant(self.hand.alone).bound
             self._search(searched, trivial, "the trivial bound", FIRST_SEARCH)
@@ -417,6 +420,7 @@ class Loop:
         """Whether actions are listed, and states have few successors, so that they can be, too."""
         if view is None:
             return False
+        self.hand.compile("successors")
         few = branching(view.model, self.hand.searching, self.wishes.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 

@@ -105,9 +105,12 @@ def _fit(model: FactoredMDP) -> None:
         fitting.grow(4, _go_on)
 
 
+def _successors() -> None:
+    branching(tiny())
+
+
 def _search() -> None:
     for model in (tiny(), tiny(None, 0.5)):
-        branching(model)
         problem = problem_of_model(model, Basis.singles(model))
         bound = Programs().solve(problem, Clock()).bound
         search(model, bound.basis, bound.weights, trials=20, fallback="wait")
@@ -122,6 +125,7 @@ ENGINES: Mapping[str, Callable[[], None]] = {
     "exact solver": _exact,
     "linear programs": _programs,
     "fits": _fits,
+    "successors": _successors,
     "search": _search,
 }
 
