@@ -38,6 +38,7 @@ def test_the_demo_ends_with_a_table_and_the_path_of_a_report(folder):
 def test_the_same_demo_again_has_only_the_report_to_write(folder):
     found = json.loads(run("--output", folder, "--json").output)
     assert found["seed"] == 0
+    assert found["models"] == ["sysadmin:ring:3", "sysadmin:ring:14"]
     rows = {(row["model"], row["learner"]): row for row in found["rows"]}
     assert all(row["regret_half_width"] is not None for row in rows.values() if row["regret"])
     assert len(rows) == 8

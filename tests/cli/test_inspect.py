@@ -100,8 +100,10 @@ def test_what_cannot_be_imported_is_said_with_its_reason():
 
 
 def test_a_domain_without_an_instance_is_surveyed():
-    rows = json.loads(run("inspect", "rddl:SysAdmin_MDP_ippc2011", "--json").output)["problems"]
-    assert len(rows) == 10
+    domain = "rddl:SysAdmin_MDP_ippc2011"
+    facts = json.loads(run("inspect", domain, "--seed=2", "--json").output)
+    assert len(facts["problems"]) == 10
+    assert (facts["model"], facts["seed"]) == (domain, 2)
 
 
 @pytest.mark.slow

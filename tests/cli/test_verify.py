@@ -40,6 +40,7 @@ def test_a_bound_is_proved_for_a_file_and_for_a_domain(files):
         assert done.output.startswith("PROVED: no policy earns more than 3.")
     facts = json.loads(run("verify", folder / "model.json", folder / "plan.npz", "--json").output)
     assert facts["model"] == str(folder / "model.json")
+    assert facts["seed"] == 0
     assert facts["proved"] is True
     assert facts["upper_bound"] == pytest.approx(plan.upper_bound)
     assert facts["upper_bound"] <= plan.upper_bound

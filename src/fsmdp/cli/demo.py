@@ -75,8 +75,9 @@ def demo_command(
     rows = [row for model in asked.models for row in _rows(results, model.id)]
     seconds = time.perf_counter() - began
     if as_json:
-        data = {"seed": seed, "plan": planned, "rows": rows, "report": str(report.path)}
-        print_json(data | {"seconds": seconds})
+        asked_for = {"models": list(report.models), "seed": seed}
+        found = {"plan": planned, "rows": rows, "report": str(report.path)}
+        print_json(asked_for | found | {"seconds": seconds})
         return
     _show(rows, seconds)
     print(f"figures for papers: fsmdp report {output}")

@@ -53,11 +53,10 @@ def inspect_command(
     if model_text is None:
         raise ModelError("inspect: expected a MODEL, or --list for the domains and their options.")
     if model_text.startswith("rddl:"):
-        problems = model_text.removeprefix("rddl:")
-        if ":" not in problems:
-            _survey(problems, quiet, as_json)
+        if ":" not in model_text.removeprefix("rddl:"):
+            _survey(model_text, seed, quiet, as_json)
             return
-        if not _show_problem(model_text, quiet, as_json):
+        if not _show_problem(model_text, seed, quiet, as_json):
             return
     with working("inspecting", quiet or as_json) as tell:
         model = read_model(model_text)
@@ -69,17 +68,18 @@ def inspect_command(
         _show_facts(model, facts)
 
 
-def _survey(domain: str, quiet: bool, as_json: bool) -> None:
+def _survey(text: str, seed: int, quiet: bool, as_json: bool) -> None:
     """A line for each problem of a domain, or of the whole repository."""
     from rich.console import Console
     from rich.table import Table
 
     from fsmdp.interop.rddl import survey
 
+    domain = text.removeprefix("rddl:")
     with working("surveying", quiet or as_json):
         found = survey([domain] if domain else None)
     if as_json:
-        print_json({"problems": found.frame().to_dicts()})
+        print_json({"model": text, "seed": seed, "problems": found.frame().to_dicts()})
         return
     table = Table(title=f"RDDL problems: {len(found.imported)} of {len(found.reports)} imported")
     for heading in ("problem", "status", "variables", "actions", "width", "reason"):
@@ -91,7 +91,7 @@ def _survey(domain: str, quiet: bool, as_json: bool) -> None:
     Console(emoji=False, markup=False).print(table)
 
 
-def _show_problem(text: str, quiet: bool, as_json: bool) -> bool:
+def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
     """What is in an RDDL problem, and whether it can be imported, before it is."""
     from rich.console import Console
     from rich.table import Table
@@ -105,7 +105,8 @@ def _show_problem(text: str, quiet: bool, as_json: bool) -> bool:
     imported = found.status == "imported"
     if as_json:
         if not imported:
-            print_json({"model": text, "status": found.status, "reason": found.reason})
+            facts = {"status": found.status, "reason": found.reason}
+            print_json({"model": text, "seed": seed} | facts)
         return imported
     table = Table(title=found.name, show_header=False, min_width=60)
     table.add_column(style="bold")

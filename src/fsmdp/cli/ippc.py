@@ -88,6 +88,7 @@ def ippc_command(
         rows = [asdict(problem) | dict(result) for problem, result in found.items()]
         print_json(
             {
+                "models": [str(problem) for problem in found],
                 "seed": seed,
                 "results": rows,
                 "mean_score": _mean(offline),

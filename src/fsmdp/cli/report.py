@@ -44,6 +44,7 @@ def report_command(
         report = write_report(runs, output, figures=figures, progress=progress)
     if as_json:
         facts = {
+            "models": list(report.models),
             "report": str(report.path),
             "summary": str(report.summary),
             "figures": [str(path) for path in report.figures],

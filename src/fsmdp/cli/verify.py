@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, Model, Quiet
+from fsmdp.cli.options import AsJson, Model, Quiet, Seed
 from fsmdp.cli.screen import print_json
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def verify_command(
         typer.Argument(metavar="PLAN", help="A plan file written by fsmdp plan --output."),
     ],
     quiet: Quiet = False,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Prove or refute a plan's bound in exact arithmetic, by a checker that shares no code with us.
@@ -52,7 +53,8 @@ def verify_command(
         raise ModelError(str(error)) from None
     seconds = time.perf_counter() - began
     if as_json:
-        print_json({"model": model_text} | _facts(verdict, model) | {"seconds": seconds})
+        asked = {"model": model_text, "seed": seed}  # taken by every command; nothing is random
+        print_json(asked | _facts(verdict, model) | {"seconds": seconds})
     else:
         print("\n".join([str(verdict), *_details(verdict, model, seconds)]))
     raise typer.Exit(0 if verdict.proved else 1)

@@ -285,6 +285,7 @@ def test_the_command_prints_the_path_or_one_object(tmp_path):
         entry.app, ["report", str(folder), "--output", str(tmp_path / "out"), "--json"]
     )
     found = json.loads(done.stdout)
+    assert found["models"]
     assert found["bytes"] == (tmp_path / "out" / "report.html").stat().st_size
     assert found["failed"] == ["ring-6--random--seed-0"]
     assert len(found["figures"]) == 14

@@ -30,13 +30,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What was written. `failed` and `missing` are the ids of runs that the figures lack."""
+    """What was written, on which models. `failed` and `missing`: runs that the figures lack."""
 
     path: Path
     figures: tuple[Path, ...]
     summary: Path
     failed: tuple[str, ...]
     missing: tuple[str, ...]
+    models: tuple[str, ...]
 
 
 def write_report(
@@ -66,6 +67,7 @@ def write_report(
         folder / SUMMARY,
         tuple(run.id for run in results.runs if run.status == "failed"),
         results.missing,
+        tuple(model.model for model in results.specification.models),
     )
 
 
