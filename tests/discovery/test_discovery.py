@@ -190,16 +190,48 @@ def test_what_cannot_be_told_apart_is_said():
     assert not any(edge.instead for edge in free.evidence)
 
 
-@pytest.mark.parametrize("domain", ["Elevators_MDP_ippc2011", "Navigation_MDP_ippc2011"])
-def test_what_matters_in_few_contexts_is_found_in_rddl(domain):
-    """A lift takes those in who wait where it stands, with its doors open: nine parents."""
+def rddl(domain):
     pytest.importorskip("pyRDDLGym")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fsmdp.rddl.load(domain, 1)
+        return fsmdp.rddl.load(domain, 1)
+
+
+def test_what_matters_in_few_contexts_is_found_in_rddl():
+    """A lift takes those in who wait where it stands, with its doors open: nine parents."""
+    model = rddl("Elevators_MDP_ippc2011")
     assert errors(model, fsmdp.discover(model)) == (set(), set())
     found = fsmdp.discover(model, anywhere=0, episodes=300)
     assert not errors(model, found)[0] & unflagged(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "SysAdmin_MDP_ippc2011",
+        "GameOfLife_MDP_ippc2011",
+        "AcademicAdvising_MDP_ippc2014",
+        "Elevators_MDP_ippc2011",
+        "Traffic_MDP_ippc2014",
+    ],
+)
+def test_all_parents_are_found_in_rddl(domain):
+    model = rddl(domain)
+    for seed in range(5):
+        assert errors(model, fsmdp.discover(model, seed=seed)) == (set(), set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "domain", ["Wildfire_MDP_ippc2014", "CrossingTraffic_MDP_ippc2011", "Navigation_MDP_ippc2011"]
+)
+@pytest.mark.parametrize("anywhere", [0, 0.5])
+def test_no_edge_is_wrong_where_many_are_missing(domain, anywhere):
+    model = rddl(domain)
+    for seed in range(3):
+        found = fsmdp.discover(model, anywhere=anywhere, seed=seed)
+        assert not errors(model, found)[0] & unflagged(found)
 
 
 def test_parents_that_matter_only_together_need_a_look_ahead():
