@@ -16,6 +16,7 @@ from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import Joint, solve_joint
 from fsmdp.planning.options import Seconds, Tolerance
 from fsmdp.planning.problem import problem_of_model
+from fsmdp.planning.programs import FEW_SECONDS, _engine, seconds_by_cuts, seconds_by_rows
 from fsmdp.planning.stagewise import Stagewise
 
 PROGRAMS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
@@ -188,6 +189,16 @@ def test_programs_turn_to_bundles_where_the_network_is_wide():
     assert plan.induced_width >= 7
     assert any("by bundles" in choice for choice in plan.effort.choices)
     assert plan.upper_bound >= fsmdp.rollout(model, plan, 2000).mean
+
+
+def test_a_large_ring_is_left_to_rows_however_small_bundles_of_it_look():
+    """Two hundred machines take a second by rows; a bundle has not ended after ten minutes."""
+    model = fsmdp.domains.sysadmin(200)
+    problem = problem_of_model(model, fsmdp.Basis.singles(model))
+    rows, cuts = seconds_by_rows(problem), seconds_by_cuts(problem)
+    assert FEW_SECONDS < rows < cuts
+    for left, kind in ((None, fsmdp.Joint), (60.0, fsmdp.Joint), (rows, fsmdp.Bundled)):
+        assert isinstance(_engine(problem, 1e-6, left)[0], kind)
 
 
 def test_an_infinite_horizon_is_planned_by_every_method_that_can():

@@ -17,8 +17,9 @@ from fsmdp.planning.rows import LARGEST_PROGRAM
 from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import Stagewise
 
-FEW_ROWS = 1.0
-"""Seconds that rows may be expected to take to be preferred to bundles."""
+FEW_SECONDS, MOST_SECONDS = 1.0, 60.0
+"""That rows may be expected to take: below the first they are always preferred to bundles, above
+the second never, since they say nothing before they are done."""
 
 UNSOLVED = (Status.INACCURATE, Status.FAILED, Status.INFEASIBLE)
 
@@ -33,7 +34,7 @@ class Programs(Planner):
     def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """Two plans in one: the policy of the first, the tighter bound of both."""
         clock = clock or self.own_clock
-        bounding, chosen = _engine(problem, self.tolerance)
+        bounding, chosen = _engine(problem, self.tolerance, clock.left())
         log.info(chosen)
         if not isinstance(bounding, Joint) and problem.network.horizon is not None:
             found = bounding.solve(problem, clock)
@@ -61,12 +62,17 @@ class Programs(Planner):
         return _with_choices(_joined(policy, bound), chosen, reason)
 
 
-def _engine(problem: Problem, tolerance: float) -> tuple[Planner, str]:
-    """Rows where they are few; otherwise bundles in a known model, and cuts in any other."""
+def _engine(problem: Problem, tolerance: float, left: float | None) -> tuple[Planner, str]:
+    """Rows where they are soon solved; otherwise bundles in a known model, and cuts in any other.
+
+    A bundle's masters grow with the basis as those of cuts do, its oracle with the network.
+    """
     rows = seconds_by_rows(problem) if rows_fit(problem) else math.inf
-    if problem.intervals.exact and rows > FEW_ROWS:
+    cuts = seconds_by_cuts(problem)
+    patience = min(MOST_SECONDS, cuts, math.inf if left is None else left / 2)
+    if problem.intervals.exact and rows > max(FEW_SECONDS, patience):
         return Bundled(tolerance), "bound: the joint program, by bundles"
-    if rows <= seconds_by_cuts(problem):
+    if rows <= cuts:
         return Joint(), "bound: the joint program, by rows"
     return CuttingPlanes(tolerance), "bound: the joint program, by cutting planes"
 
