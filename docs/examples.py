@@ -1,12 +1,17 @@
 """Make the pages of the examples: each script as it is, with what it printed and drew.
 
+The same as notebooks: what a script defines in one cell, what its main() does in the next.
+
 Run: python docs/examples.py [NAME...], in an environment with the extra `rddl`.
 """
 
 import ast
+import base64
+import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -41,13 +46,63 @@ def page(name: str, printed: str, pictures: list[str]) -> str:
         f"# {title}\n\n"
         + (f"{text}\n\n" if text else "")
         + f"`examples/{name}.py`, and this page, are from the repository; "
-        f"`python docs/examples.py {name}` makes it again.\n\n"
+        f"`python docs/examples.py {name}` makes it again, and [the same as a "
+        f"notebook]({name}.ipynb).\n\n"
         f"```py\n{code}\n```\n\nIt prints\n\n```text\n{printed.rstrip()}\n```\n{shown}"
     )
 
 
+def cells_of(source: str) -> tuple[str, str]:
+    """The code of a script without its main(), and what that does."""
+    _, _, code = title_and_text(source)
+    lines, tree = code.splitlines(), ast.parse(code)
+    main, started = tree.body[-2:]  # the function, and the question whether it is a script
+    assert main.name == "main", "an example ends with main() and what calls it"
+    assert isinstance(started, ast.If), "an example ends with main() and what calls it"
+    body = main.body[1:] if ast.get_docstring(main) else main.body
+    given = zip(main.args.args, main.args.defaults, strict=True)
+    said = [f"{one.arg} = {ast.unparse(default)}" for one, default in given]
+    does = textwrap.dedent("\n".join(lines[body[0].lineno - 1 : main.end_lineno]))
+    return "\n".join(lines[: main.lineno - 1]).strip(), "\n".join([*said, does])
+
+
+def notebook(name: str, printed: str, pictures: list[str]) -> str:
+    """A notebook (format 4.5) with the outputs that the page shows."""
+    source = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
+    title, text, _ = title_and_text(source)
+    defined, done = cells_of(source)
+    shown = [
+        {
+            "output_type": "display_data",
+            "data": {"image/png": base64.b64encode((PAGES / picture).read_bytes()).decode()},
+            "metadata": {},
+        }
+        for picture in pictures
+    ]
+    said = {"output_type": "stream", "name": "stdout", "text": printed.rstrip() + "\n"}
+    cells = [
+        {"cell_type": "markdown", "id": "about", "metadata": {}, "source": f"# {title}\n\n{text}"},
+        _code("defined", defined, 1, []),
+        _code("done", done, 2, [said, *shown]),
+    ]
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    book = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def _code(name: str, source: str, number: int, outputs: list) -> dict:
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": {},
+        "execution_count": number,
+        "source": source,
+        "outputs": outputs,
+    }
+
+
 def make(name: str) -> None:
-    """Run a script in a folder of its own, and write its page and pictures."""
+    """Run a script in a folder of its own, and write its page, its notebook and pictures."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", str(SCRIPTS / f"{name}.py")],
@@ -61,7 +116,9 @@ def make(name: str) -> None:
             picture = PAGES / f"{name}-{found.name}"
             picture.write_bytes(found.read_bytes())
             pictures.append(picture.name)
-    (PAGES / f"{name}.md").write_text(page(name, done.stdout, pictures), encoding="utf-8")
+    for ending, made in (("md", page), ("ipynb", notebook)):
+        text = made(name, done.stdout, pictures)
+        (PAGES / f"{name}.{ending}").write_text(text, encoding="utf-8")
 
 
 def index() -> str:
@@ -69,7 +126,8 @@ def index() -> str:
     lines = [
         "# Examples",
         "",
-        "Each runs in under a minute, is run by the tests, and stands in `examples/`.",
+        "Each runs in under a minute, is run by the tests, and stands in `examples/`; each page",
+        "has the same as a notebook, with its outputs.",
         "",
     ]
     for name in ORDER:

@@ -1,6 +1,8 @@
 """The examples run, and print what their pages in the documentation say."""
 
+import ast
 import importlib.util
+import json
 import re
 import runpy
 import sys
@@ -51,6 +53,30 @@ def test_a_page_has_the_script_as_it_is(name):
     expected = pages().page(name, shown, pictures)
     assert page(name) == expected, f"out of date: run python docs/examples.py {name}"
     assert all((ROOT / "docs" / "examples" / picture).is_file() for picture in pictures)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_is_the_script_in_cells(name):
+    making = pages()
+    found = (making.PAGES / f"{name}.ipynb").read_text(encoding="utf-8")
+    pictures = re.findall(r"\]\((.*?\.png)\)", page(name))
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page(name), re.S | re.M)
+    assert found == making.notebook(name, shown, pictures), (
+        f"out of date: run python docs/examples.py {name}"
+    )
+    about, defined, done = json.loads(found)["cells"]
+    script = ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))
+    main = next(one for one in script.body if getattr(one, "name", "") == "main")
+    before = script.body[1 : script.body.index(main)]
+    assert about["source"].startswith("# ")
+    assert ast.dump(ast.parse(defined["source"])) == ast.dump(ast.Module(before, []))
+    given = len(main.args.args)
+    acts = ast.Module(ast.parse(done["source"]).body[given:], [])
+    assert ast.dump(acts) == ast.dump(ast.Module(main.body[1:], []))
+    assert [one["output_type"] for one in done["outputs"]] == [
+        "stream",
+        *["display_data"] * len(pictures),
+    ]
 
 
 def test_the_lists_of_examples_have_all_of_them():
