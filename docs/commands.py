@@ -77,7 +77,7 @@ def learners() -> list[str]:
     lines = ["| learner | what it does | options |", "|---|---|---|"]
     for entry in LEARNERS.values():
         options = "; ".join(
-            f"`{name}`: {kind.description}, {default_text(default)}"
+            f"`{name}`: {kind.description} ({default_text(default)})"
             for name, (kind, default) in options_of(entry).items()
         )
         lines.append(f"| `{entry.name}` | {entry.description} | {options} |")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -73,7 +73,7 @@ def plan(
     of_elimination: dict[str, Any] = {
         name: options.pop(name) for name in OF_ELIMINATION if name in options
     }
-    planner = _planner(method, options)
+    planner = find_planner(method, options)
     check_tell(tell)
     with _shown(progress, planner) as show_line:
 
@@ -119,8 +119,8 @@ def _shown(progress: bool | Tell, planner: Planner) -> Iterator[Tell | None]:
         yield show_line
 
 
-def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
-    """The planner asked for, with its options."""
+def find_planner(method: str | Planner, options: Mapping[str, object]) -> Planner:
+    """The planner asked for, with its options, which are checked."""
     if isinstance(method, Planner):
         if options:
             raise ModelError(
@@ -136,4 +136,4 @@ def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
                 f"plan: method {method!r} has no option {name!r}; "
                 f"{suggest(name, sorted((*known, *OF_ELIMINATION)))}"
             )
-    return kind(**options)
+    return kind(**dict(options))
