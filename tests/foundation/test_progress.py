@@ -118,7 +118,7 @@ def test_a_notebook_shows_the_time_of_work_that_says_nothing(cell, monkeypatch):
 def test_a_narrow_terminal_cuts_the_note_and_keeps_bar_and_time(monkeypatch):
     screen = terminal(monkeypatch)
     monkeypatch.setenv("COLUMNS", "80")
-    with progress.bar("planning, 60 s", None) as update:
+    with progress.bar("planning, at most 60 s", None) as update:
         update(0, "gap 12.3 %, policy 1234.56, bound 1406.78; " + "a long way to a policy " * 5)
         time.sleep(0.3)
     shown = next(
@@ -131,7 +131,7 @@ def test_a_narrow_terminal_cuts_the_note_and_keeps_bar_and_time(monkeypatch):
     assert len(shown) <= 80
     assert shown.count("━") == 20
     assert "0:00:0" in shown
-    assert "gap 12.3 %, policy 1234.56" in shown
+    assert "gap 12.3 %, policy 1234.5" in shown
 
 
 def test_a_notebook_counts_and_escapes():

@@ -122,14 +122,14 @@ def _terminal_bar(console: Any, text: str, total: float | None, unit: str) -> It
             return Text(task.fields["note"], no_wrap=True, overflow="ellipsis")
 
     # Columns that may wrap give way first on a narrow screen: the note alone, which is cut.
-    whole = {"table_column": Column(no_wrap=True)}
+    whole = Column(no_wrap=True)
     columns = [
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20, **whole),
+        BarColumn(bar_width=20, table_column=whole),
         *([] if total is None else [TextColumn("{task.completed:.0f}/{task.total:.0f}")]),
         *([TextColumn(unit)] if unit else []),
-        TimeElapsedColumn(**whole),
-        *([] if total is None else [TimeRemainingColumn(**whole)]),
+        TimeElapsedColumn(table_column=whole),
+        *([] if total is None else [TimeRemainingColumn(table_column=whole)]),
         Note(),
     ]
     # Streams stay as they are: what is imported meanwhile may keep them for good.

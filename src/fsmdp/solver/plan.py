@@ -102,7 +102,7 @@ def _shown(progress: bool | Tell, planner: Planner) -> Iterator[Tell | None]:
         yield progress or None
         return
     time_limit = getattr(planner, "time_limit", None)
-    text = "planning" if time_limit is None else f"planning, {time_limit:g} s"
+    text = "planning" if time_limit is None else f"planning, at most {time_limit:g} s"
     if not planner.keeps_log:
         with stages(True, text):
             yield None
