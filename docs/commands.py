@@ -1,4 +1,4 @@
-"""Make the page of the command line from the commands themselves.
+"""Make the page of the command line from the commands, and the table of learners of another page.
 
 Run: python docs/commands.py
 """
@@ -15,6 +15,7 @@ from fsmdp.experiments.learners import options_of
 from fsmdp.learning.learners.registry import LEARNERS
 
 PAGE = Path(__file__).parent / "commands.md"
+EXPERIMENTS = Path(__file__).parent / "experiments.md"
 
 OPENING = """\
 # Command line
@@ -77,11 +78,32 @@ def learners() -> list[str]:
     lines = ["| learner | what it does | options |", "|---|---|---|"]
     for entry in LEARNERS.values():
         options = "; ".join(
-            f"`{name}`: {kind.description}, {default_text(default)}"
+            f"`{name}`: {kind.description} ({default_text(default)})"
             for name, (kind, default) in options_of(entry).items()
         )
         lines.append(f"| `{entry.name}` | {entry.description} | {options} |")
     return [*lines, ""]
+
+
+HEAD = "| learner | what it does | options, with defaults |\n|---|---|---|\n"
+
+
+def experiments() -> str:
+    """The page on experiments, with its table of learners as it should be."""
+    before, _, after = EXPERIMENTS.read_text(encoding="utf-8").partition(HEAD)
+    rows = "".join(
+        f"| `{entry.name}` | {entry.description} | "
+        f"{', '.join(short_option(*one) for one in options_of(entry).items())} |\n"
+        for entry in LEARNERS.values()
+    )
+    return before + HEAD + rows + after[after.index("\n\n") + 1 :]
+
+
+def short_option(name: str, option: tuple) -> str:
+    """An option, and its default if it has one that does not depend on others."""
+    default = option[1]
+    shown = str(default).lower() if isinstance(default, bool) else default
+    return f"`{name}`" if default is None else f"`{name}` {shown}"
 
 
 def page() -> str:
@@ -96,3 +118,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    EXPERIMENTS.write_text(experiments(), encoding="utf-8")

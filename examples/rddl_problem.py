@@ -1,6 +1,6 @@
 """An RDDL problem end to end: load, plan, check the bound, act in pyRDDLGym's own simulator.
 
-Needs the extra `rddl`: pip install "fsmdp[rddl]".
+Needs the extra `rddl`: pip install ".[rddl]" in a checkout.
 
 Run: python examples/rddl_problem.py
 """

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import typer.main
 import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.domains import DOMAINS
-from fsmdp.experiments.catalog import BASES
+from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.executors.choose import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.experiments.report.curves import CHARTS
@@ -138,14 +139,31 @@ def test_a_block_whose_comment_is_false_is_found():
     assert run_block("1 + 1  # 2\nprint('so')\n", {}) == (1, "so\n")
 
 
-def test_a_file_shown_in_the_documentation_can_be_read(tmp_path):
-    read = {"toml": read_specification, "json": fsmdp.load}
-    found = [block for page in PAGES for block in blocks(page, *read)]
-    assert len(found) >= 2
-    for number, (language, _, text) in enumerate(found):
-        path = tmp_path / f"{number}.{language}"
-        path.write_text(text)
-        read[language](path)
+def read_json(path):
+    """A basis of a ring, or a model."""
+    if path.name == "basis.json":
+        return read_basis(fsmdp.domains.sysadmin(4), str(path))
+    return fsmdp.load(path)
+
+
+READ = {"toml": read_specification, "json": read_json}
+
+
+@pytest.mark.parametrize("page", with_blocks(*READ), ids=name)
+def test_a_file_shown_in_the_documentation_can_be_read(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for number, (language, title, text) in enumerate(blocks(page)):
+        path = tmp_path / (title or f"{number}.{language}")
+        if title or language in READ:
+            path.write_text(text)
+        if language in READ:
+            READ[language](path)
+
+
+def test_what_looks_like_a_file_is_marked_as_one():
+    for page in PAGES:
+        for _, title, text in blocks(page, "text"):
+            assert title or not re.match(r"\[\[|\{", text), f"{name(page)}: {text}"
 
 
 def commands_in(text):
@@ -236,6 +254,12 @@ def test_the_page_of_the_command_line_is_that_of_the_commands():
     making = script("commands")
     found = making.PAGE.read_text(encoding="utf-8")
     assert making.page() == found, "out of date: run python docs/commands.py"
+
+
+def test_the_table_of_learners_is_that_of_the_registry():
+    making = script("commands")
+    found = making.EXPERIMENTS.read_text(encoding="utf-8")
+    assert making.experiments() == found, "out of date: run python docs/commands.py"
 
 
 def test_the_picture_of_the_layers_is_that_of_the_imports():

@@ -78,6 +78,25 @@ def test_a_terminal_of_one_column_still_shows_the_plan(monkeypatch):
     assert "certified upper" in done.output
 
 
+@pytest.mark.parametrize(
+    "wrong", [["--gap", "inf"], ["--time-limit", "inf"], ["--weights", "foo"]], ids=" ".join
+)
+def test_what_cannot_be_asked_for_is_refused_before_a_log_begins(wrong):
+    done = run("plan", "sysadmin:ring:3", *wrong)
+    assert isinstance(done.exception, fsmdp.ModelError)
+    assert not done.output
+
+
+def test_a_module_that_cannot_be_found_is_named():
+    for words in (
+        ["plan", "nomod:make"],
+        ["plan", "sysadmin:3", "--basis", "nomod:make"],
+        ["learn", "sysadmin:3", "--learner", "nomod:make"],
+    ):
+        done = run(*words)
+        assert "Nor can module 'nomod' be imported, which is looked for" in str(done.exception)
+
+
 def test_plan_acts_on_line_where_that_can_help(tmp_path):
     ring = ("plan", "sysadmin:ring:6", "--online", "--json", "--milliseconds", "0.5")
     done = run(*ring, "--basis", "singles", "--online-episodes", "3", "--time-limit", "20")

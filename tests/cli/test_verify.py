@@ -66,11 +66,14 @@ def test_what_cannot_be_checked_ends_with_one_line(files, monkeypatch, capsys):
         ("model.json", "none.npz"),
         ("plan.npz", "plan.npz"),
         ("no.json", "plan.npz"),
+        ("model.json", "model.json"),
     ):
         arguments = ["fsmdp", "verify", str(folder / model), str(folder / plan)]
         monkeypatch.setattr("sys.argv", arguments)
         assert entry.run() == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+    assert "give the model and a plan of it that fsmdp plan --output wrote" in said
 
 
 def test_floats_are_never_below_what_was_proved():

@@ -41,3 +41,22 @@ def test_the_same_call_does_nothing_twice(tmp_path):
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(fsmdp.ModelError, match="models: expected a FactoredMDP or what"):
         fsmdp.compare([7], "random", output=tmp_path)
+
+
+def test_a_function_hears_how_far_each_run_is(tmp_path):
+    heard = []
+    fsmdp.compare(
+        "sysadmin:ring:2",
+        "random",
+        seeds=2,
+        episodes=EPISODES,
+        output=tmp_path,
+        executor=Here(),
+        progress=heard.append,
+    )
+    assert [seen.episodes for seen in heard[-1]] == [EPISODES, EPISODES]
+
+
+def test_what_is_no_folder_is_refused():
+    with pytest.raises(fsmdp.ModelError, match="output: expected the path of a folder, found 5"):
+        fsmdp.compare("sysadmin:ring:2", "random", output=5)

@@ -279,3 +279,10 @@ def test_a_run_to_be_made_longer_is_missing_until_it_is(tmp_path):
     compare(ring(episodes=20, seeds=1), tmp_path, Here())
     Store(tmp_path).write_specification(ring(episodes=30, seeds=1), None)
     assert len(read_results(tmp_path).missing) == 2
+
+
+def test_a_module_that_cannot_be_found_is_named_beside_what_is_known():
+    with pytest.raises(
+        ModelError, match=r"unknown learner 'minee:careful'.*Nor can module 'minee'"
+    ):
+        ring(learners=[{"learner": "minee:careful"}])

@@ -155,3 +155,10 @@ def test_a_learner_may_have_a_basis_of_its_own():
     options = resolve_options(LEARNERS["ucrl"], {"basis": "pairs"}, "here")
     learner = build_learner("ucrl", model, fsmdp.Basis.singles(model), options, seed=0)
     assert len(learner.structure.basis) == len(fsmdp.Basis.pairs(model))
+
+
+def test_options_are_listed_once():
+    for option in ("preste", "zzz"):
+        with pytest.raises(ModelError, match="has no option") as found:
+            ring(learners=[{"learner": "ucrl", option: 1}])
+        assert str(found.value).count("known_rewards") == 1

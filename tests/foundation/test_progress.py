@@ -1,15 +1,19 @@
 """Progress of long work, on a terminal, in a notebook, and told to a function."""
 
 import io
+import re
 import sys
+import tempfile
 import time
 import types
 import warnings
 
 import pytest
+from tests.experiments.sweeps import Here
 
 import fsmdp
 from fsmdp.foundation import progress
+from fsmdp.solver.plan import METHODS
 
 RING = fsmdp.domains.sysadmin(4)
 LEARNER = fsmdp.RandomLearner(RING.structure(fsmdp.Basis.singles(RING)))
@@ -63,6 +67,15 @@ LONG = {
     "simulating": lambda progress=True: fsmdp.rollout(RING, patient, 20, progress=progress),
     "learning": lambda: fsmdp.learn(fsmdp.make_env(RING), LEARNER, episodes=300, progress=True),
     "planning": lambda: fsmdp.plan(RING, time_limit=5, progress=True),
+    "4 runs": lambda: fsmdp.compare(
+        RING,
+        ["random", "psrl"],
+        seeds=2,
+        episodes=20,
+        output=tempfile.mkdtemp(),
+        executor=Here(),
+        progress=True,
+    ),
 }
 
 
@@ -79,6 +92,46 @@ def test_a_notebook_shows_a_bar_and_takes_it_away(what, cell):
     assert what in cell.shown[0]
     assert "<progress" in cell.shown[0]
     assert cell.shown[-1] == ""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_shows_a_bar_with_the_time(method, monkeypatch):
+    screen = terminal(monkeypatch)
+    fsmdp.plan(RING, fsmdp.Basis.singles(RING), method, progress=True)
+    assert "planning" in screen.getvalue()
+    assert "0:00:0" in screen.getvalue()
+
+
+def test_a_function_is_refused_where_there_is_no_log_to_call_it_with():
+    with pytest.raises(fsmdp.ModelError, match="progress: Programs keeps no log"):
+        fsmdp.plan(RING, method="programs", progress=print)
+
+
+def test_a_notebook_shows_the_time_of_work_that_says_nothing(cell, monkeypatch):
+    monkeypatch.setattr(progress, "BETWEEN_LOOKS", 0.01)
+    with progress.bar("thinking", None):
+        time.sleep(0.2)
+    assert "thinking" in cell.shown[0]
+    assert cell.shown[-1] == ""
+
+
+def test_a_narrow_terminal_cuts_the_note_and_keeps_bar_and_time(monkeypatch):
+    screen = terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress.bar("planning, at most 60 s", None) as update:
+        update(0, "gap 12.3 %, policy 1234.56, bound 1406.78; " + "a long way to a policy " * 5)
+        time.sleep(0.3)
+    shown = next(
+        line
+        for line in re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", screen.getvalue())
+        .replace("\r", "\n")
+        .splitlines()
+        if "gap" in line
+    )
+    assert len(shown) <= 80
+    assert shown.count("━") == 20
+    assert "0:00:0" in shown
+    assert "gap 12.3 %, policy 1234.5" in shown
 
 
 def test_a_notebook_counts_and_escapes():
@@ -131,3 +184,5 @@ def test_anything_else_is_refused(wrong):
         fsmdp.rollout(RING, "random", progress=wrong)
     with pytest.raises(fsmdp.ModelError, match="progress: expected True or a function"):
         fsmdp.plan(RING, progress=wrong)
+    with pytest.raises(fsmdp.ModelError, match="progress: expected True or a function"):
+        fsmdp.compare(RING, "random", progress=wrong)

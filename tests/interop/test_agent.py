@@ -1,5 +1,6 @@
 """A policy of ours acts in pyRDDLGym's simulator as it does in ours."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -71,3 +72,11 @@ def test_plans_earn_the_same_in_both_simulators_in_every_domain(domain):
         return fsmdp.plan(model, time_limit=20)
 
     assert _differs_by(DOMAINS[domain], 60, planned) < 4.5
+
+
+def test_without_the_extra_an_agent_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyRDDLGym.core.policy", None)
+    with pytest.raises(
+        fsmdp.ModelError, match=r'agent: .* install it with pip install "\.\[rddl\]"'
+    ):
+        fsmdp.rddl.agent("x")

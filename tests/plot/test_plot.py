@@ -10,6 +10,7 @@ import fsmdp
 from fsmdp.experiments.reading import specify
 from fsmdp.experiments.report.estimates import moving_mean
 from fsmdp.experiments.runner import compare
+from fsmdp.plot.episodes import short_names
 from fsmdp.plot.models import dependencies
 from fsmdp.simulation.rollout import record
 
@@ -48,8 +49,8 @@ def test_a_history_shows_returns_optimism_and_the_bound_on_its_regret(histories)
     above, below = one.plot()
     lines = _lines(above)
     window = EPISODES // 20
-    assert np.allclose(lines[one.learner].get_ydata(), moving_mean(one.returns, window))
-    believed = lines[f"{one.learner}, optimistic value"].get_ydata()
+    assert np.allclose(lines["UCRLFactored"].get_ydata(), moving_mean(one.returns, window))
+    believed = lines["UCRLFactored, optimistic value"].get_ydata()
     assert np.allclose(believed, moving_mean(one.optimistic_values, window))
     (bound,) = below.get_lines()
     assert np.allclose(bound.get_ydata(), one.observable_regret_bound())
@@ -78,6 +79,46 @@ def test_seeds_of_a_learner_become_a_mean_with_a_band(histories):
     assert len(by_label.collections) == 1  # one seed has no band
     listed = fsmdp.plot.compare([one for group in histories.values() for one in group])
     assert len(_lines(listed)) == len(_lines(by_label))
+
+
+def _covers(legend, axes):
+    """Whether a legend lies over the axes, or leaves the figure."""
+    figure = axes.figure
+    figure.draw_without_rendering()
+    box = legend.get_window_extent()
+    inside = box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0
+    return not inside or box.overlaps(axes.get_window_extent())
+
+
+LONG = "a learner whose name says all of its options, and what they are good for, one by one"
+
+
+@pytest.mark.parametrize("labels", [("one", "two"), (LONG, f"{LONG}, and some more")])
+def test_a_legend_covers_no_curve_however_long_its_names(labels, histories):
+    groups = dict(zip(labels, histories.values(), strict=True))
+    axes = fsmdp.plot.compare(groups, what=("returns", "regret"))
+    assert not any(_covers(each.get_legend(), each) for each in axes)
+
+
+def test_a_legend_keeps_within_the_callers_axes(histories):
+    (figure, axes) = pyplot.subplots()
+    histories["optimistic"][0].plot(axes, what="returns")
+    figure.draw_without_rendering()
+    assert axes.get_legend().get_window_extent().x1 <= axes.get_window_extent().x1
+
+
+def test_learners_are_told_apart_by_options_only_where_names_do_not():
+    assert short_names(["A(1)", "B(2)"]) == {"A(1)": "A", "B(2)": "B"}
+    assert short_names(["A(1)", "A(2)", "B(1)"]) == {"A(1)": "A(1)", "A(2)": "A(2)", "B(1)": "B"}
+
+
+def test_wide_bands_of_few_seeds_leave_the_means_room(histories):
+    axes = fsmdp.plot.compare(histories)
+    means = np.concatenate([line.get_ydata() for line in axes.get_lines()])
+    spread = means.max() - means.min()
+    low, high = axes.get_ylim()
+    assert low <= means.min() <= means.max() <= high
+    assert high - low <= 1.7 * spread
 
 
 def test_a_folder_of_runs_is_drawn_as_its_histories_are(tmp_path):
@@ -128,7 +169,10 @@ def test_a_model_shows_what_depends_on_what():
     assert found.sometimes == ()
     assert found.acted_on == found.rewarded == frozenset({0, 1, 2})
     assert sorted(found.order) == [0, 1, 2]
-    assert "3 variables, 4 actions" in RING.plot().get_title(loc="left")
+    axes = RING.plot()
+    assert "3 variables, 4 actions" in axes.get_title(loc="left")
+    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "number and colour: order of elimination" in said
 
 
 def test_dependencies_under_some_actions_are_told_apart():
@@ -156,6 +200,8 @@ def test_a_raster_shows_the_states_of_an_episode():
     assert axes.get_xticklabels()[0].get_text() == "1  wait"
     many = fsmdp.plot.trajectories(RING, "wait", episodes=5)
     assert many.get_xlabel() == "step"
+    for shown in (axes, many):
+        assert shown.images[0].colorbar.get_ticks().tolist() == [0, 1]
 
 
 def test_a_policy_in_python_is_recorded_as_compiled_ones_are():

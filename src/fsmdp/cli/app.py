@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -30,8 +32,25 @@ def in_words(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+NARROWEST = 40
+"""Columns that text and tables need; narrower terminals wrap them."""
+
+
+def keep_wide() -> None:
+    """Let no setting and no terminal be so narrow that nothing is shown."""
+    wanted = os.environ.get("COLUMNS", "")
+    columns = int(wanted) if wanted.isdecimal() else shutil.get_terminal_size().columns
+    if columns < NARROWEST:
+        os.environ["COLUMNS"] = str(NARROWEST)
+
+
 class Group(TyperGroup):
     """All commands, in the order of their sections."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run a command, on a screen that is wide enough."""
+        keep_wide()
+        return super().main(*arguments, **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Parameters, with words in place of types."""

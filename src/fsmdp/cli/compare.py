@@ -11,12 +11,9 @@ import typer
 
 from fsmdp.cli.app import command
 from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet
-from fsmdp.cli.screen import episodes_bar, print_json, resumable
+from fsmdp.cli.screen import print_json, resumable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsmdp.experiments.board import Seen
     from fsmdp.experiments.store import Results
     from fsmdp.experiments.summary import Row
 
@@ -65,18 +62,15 @@ def compare_command(
     asked, text = read_specification(specification)
     asked = replace(asked, seeds=tuple(seed + one for one in asked.seeds))
     folder = default_folder(asked.name) if output is None else output
-    in_all = asked.episodes * len(asked.runs)
-    with (
-        resumable(folder),
-        episodes_bar(f"{len(asked.runs)} runs", in_all, quiet or as_json) as show,
-    ):
-
-        def progress(seen: Sequence[Seen]) -> None:
-            ended = sum(one.episodes >= asked.episodes for one in seen)
-            show(sum(one.episodes for one in seen), f"{ended} of {len(seen)} runs done")
-
+    with resumable(folder):
         results = compare(
-            asked, folder, executor, workers, address=address, text=text, progress=progress
+            asked,
+            folder,
+            executor,
+            workers,
+            address=address,
+            text=text,
+            progress=not (quiet or as_json),
         )
     rows = summarise(results)
     seconds = time.perf_counter() - began

@@ -15,6 +15,9 @@ from fsmdp.cli.screen import print_json
 if TYPE_CHECKING:
     from fsmdp.discovery.discover import Discovery, Edge
 
+MOST_EPISODES = 100_000
+"""Episodes that are recorded; written here too, since help imports no simulator."""
+
 MOST_UNDECIDED = 10
 """Edges that are not decided and are shown; of more, it is said how many."""
 
@@ -27,7 +30,9 @@ MOST_UNDECIDED = 10
 )
 def discover_command(
     model_text: Model,
-    episodes: Annotated[int, typer.Option(help="Episodes to play at random.", min=1)] = 2000,
+    episodes: Annotated[
+        int, typer.Option(help="Episodes to play at random.", min=1, max=MOST_EPISODES)
+    ] = 2000,
     max_parents: Annotated[
         int, typer.Option(help="Parents to look for, of each variable.", min=1)
     ] = 10,

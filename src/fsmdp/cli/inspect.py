@@ -218,8 +218,16 @@ def defaults_of(domain: Domain) -> dict[str, Any]:
     return {
         name: value
         for name, value in found.items()
-        if value is not Parameter.empty and (value is not None or name == "horizon")
+        if value is not Parameter.empty and (value is not None or _may_be_none(domain, name))
     }
+
+
+def _may_be_none(domain: Domain, option: str) -> bool:
+    """Whether none can be written for an option."""
+    try:
+        return domain.options[option].read("none") is None
+    except ValueError:
+        return False
 
 
 def shown_default(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable
@@ -28,6 +29,7 @@ def ippc_command(
         typer.Argument(
             metavar="PROBLEM",
             help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published or all.",
+            autocompletion=lists.complete_problem,
         ),
     ],
     seconds: Annotated[float, typer.Option(help="Seconds to plan each problem.", min=0)] = 60.0,

@@ -88,8 +88,8 @@ def _specify(
 ) -> Specification:
     from fsmdp.errors import ModelError
     from fsmdp.experiments.learners import resolve_options
+    from fsmdp.experiments.own import find_learner
     from fsmdp.experiments.reading import specify
-    from fsmdp.learning.learners.registry import LEARNERS
 
     given: dict[str, Any] = {}
     for one in options:
@@ -100,7 +100,7 @@ def _specify(
                 "once, such as preset=paper."
             )
         given[name] = value
-    resolve_options(LEARNERS.find(learner, "--learner"), given, "--option")
+    resolve_options(find_learner(learner, "--learner"), given, "--option")
     return specify(
         {
             "name": model_text,

@@ -83,7 +83,7 @@ def options_of_learners() -> str:
     found = []
     for entry in LEARNERS.values():
         options = "; ".join(
-            f"[bold]{name}[/bold]: {kind.description}, {default_text(default)}"
+            f"[bold]{name}[/bold]: {kind.description} ({default_text(default)})"
             for name, (kind, default) in options_of(entry).items()
         )
         found.append(f"[bold]{entry.name}[/bold]: {entry.description}. {options or 'No options'}.")
@@ -109,8 +109,45 @@ def complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Shell completion of models: domains, and model files of this folder."""
+    """Shell completion of models: domains, RDDL problems, and model files of this folder."""
+    names = rddl_problems(incomplete) if incomplete.startswith("rddl:") else domains()
+    return [name for name in [*names, *files("*.json")] if name.startswith(incomplete)]
+
+
+def rddl_problems(begun: str) -> Iterable[str]:
+    """Domains of the repository, and instances of the one that is written already."""
+    from fsmdp.errors import ModelError
+    from fsmdp.interop.rddl.sources import repository
+
+    try:
+        known = repository()
+    except ModelError:  # the extra is not installed
+        return []
+    domain = begun.split(":")[1]
+    instances = known[domain].instances if domain in known else ()
+    return [
+        *(f"rddl:{name}" for name in known),
+        *(f"rddl:{domain}:{instance}" for instance in instances),
+    ]
+
+
+def complete_problem(incomplete: str) -> list[str]:
+    """Shell completion of problems of the competitions: domains, and then their instances."""
+    from fsmdp.experiments.ippc.published import DOMAINS, INSTANCES
+
+    domain = incomplete.partition(":")[0]
+    instances = [f"{domain}:{one}" for one in INSTANCES] if domain in DOMAINS else []
+    names = ["published", "all", *DOMAINS, *instances]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def policies() -> Iterable[str]:
+    """Policies of any model, and plans of this folder."""
+    return ["random", "plan", "optimal", *files("*.npz")]
+
+
+def files(pattern: str) -> Iterable[str]:
+    """Names of files of this folder."""
     from pathlib import Path
 
-    files = [path.name for path in Path().glob("*.json")]
-    return [name for name in [*domains(), *files] if name.startswith(incomplete)]
+    return [path.name for path in Path().glob(pattern)]

@@ -31,9 +31,6 @@ SECONDS = 60.0
 
 GROWN = "grown"
 
-NARROWEST = 40
-"""Columns that a table needs; narrower terminals wrap it."""
-
 
 @command(
     "plan",
@@ -100,8 +97,10 @@ def plan_command(
     as it goes. Ctrl-C ends it and shows the best plan so far; the exit code is then 130.
     """
     from fsmdp.experiments.catalog import read_basis, read_model
+    from fsmdp.model.basis import Basis
+    from fsmdp.planning.bellman import state_means
     from fsmdp.planning.solution import Status
-    from fsmdp.solver.plan import plan
+    from fsmdp.solver.plan import find_planner, plan
 
     began = time.perf_counter()
     model = read_model(model_text)
@@ -111,14 +110,17 @@ def plan_command(
     functions = None if basis == GROWN else read_basis(model, basis)
     options: dict[str, Any] = {"time_limit": time_limit}
     silent = quiet or as_json
+    # What cannot be asked for is refused before a log begins.
+    state_means(weights, Basis.singles(model), model)
     if method == "auto":
-        options |= {"gap": gap, "seed": seed}
+        planner = find_planner(method, options | {"gap": gap, "seed": seed})
         with told() as notes, log_shown(model, time_limit, silent) as tell:
-            found = plan(model, functions, method, weights, tell=tell, **options)
+            found = plan(model, functions, planner, weights, tell=tell)
         facts = _facts_of_solver(found)
     else:
+        planner = find_planner(method, options)
         with told() as notes, working("planning", silent) as say:
-            found = plan(model, functions, method, weights, **options)
+            found = plan(model, functions, planner, weights)
             if found.status is Status.INTERRUPTED:
                 episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
             say("simulating the policy")
@@ -310,5 +312,4 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         table.add_row(name, escape(text))
     if output is not None:
         table.add_row("plan", escape(output))
-    width = Console().width
-    Console(emoji=False, width=max(NARROWEST, width)).print(table)
+    Console(emoji=False).print(table)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable, working
@@ -21,7 +22,11 @@ from fsmdp.cli.screen import print_json, resumable, working
 def reproduce_command(
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLAIM", help="Only this claim; may be given several times: CLAIMS."),
+        typer.Option(
+            metavar="CLAIM",
+            help="Only this claim; may be given several times: CLAIMS.",
+            autocompletion=lists.complete(lists.claims),
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="The large form: an hour or more.")] = False,
     output: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
 from fsmdp.cli.screen import episodes_bar, print_json, working
@@ -28,6 +29,7 @@ def simulate_command(
             metavar="POLICY",
             help="random, plan (made now), optimal (small models), the name of an action to "
             "repeat, or a plan file written by fsmdp plan --output.",
+            autocompletion=lists.complete(lists.policies),
         ),
     ] = "random",
     basis: BasisName = "singles",

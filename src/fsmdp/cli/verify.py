@@ -50,7 +50,10 @@ def verify_command(
         tell = (lambda _: None) if quiet or as_json else _progress()
         verdict = checker.check(model, claim, tell)
     except checker.BadInputError as error:
-        raise ModelError(str(error)) from None
+        reason = str(error).rstrip(".")
+        raise ModelError(
+            f"{reason}; give the model and a plan of it that fsmdp plan --output wrote."
+        ) from None
     seconds = time.perf_counter() - began
     if as_json:
         asked = {"model": model_text, "seed": seed}  # taken by every command; nothing is random

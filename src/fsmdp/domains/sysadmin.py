@@ -26,8 +26,8 @@ HALVED_BY_EACH_DOWN = 0.5
 LARGEST_DEGREE = 16
 LARGEST_NETWORK = 100_000
 
-EACH = "each"
-"""One administrator for each machine."""
+EACH, NO_CREW = "each", "none"
+"""One administrator for each machine, and actions that are listed."""
 
 TOPOLOGIES = ("ring", "bidirectional-ring", "star", "three-legs")
 
@@ -168,11 +168,11 @@ def _up_table(n_dependencies: int) -> Floats:
     return np.stack([1 - up, up], axis=-1)
 
 
-def _read_crew(text: str) -> int | str:
-    return EACH if text == EACH else int(text)
+def _read_crew(text: str) -> int | str | None:
+    return {EACH: EACH, NO_CREW: None}[text] if text in (EACH, NO_CREW) else int(text)
 
 
-CREW = Reading(f"a whole number, or {EACH}", _read_crew)
+CREW = Reading(f"a whole number, {EACH}, or {NO_CREW} for one reboot at a time", _read_crew)
 
 register(
     Domain(

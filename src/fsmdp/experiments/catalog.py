@@ -28,7 +28,7 @@ def read_model(text: str) -> Any:
 
     from fsmdp.domains import build_domain
     from fsmdp.domains.registry import DOMAINS
-    from fsmdp.experiments.own import is_place, made_at
+    from fsmdp.experiments.own import is_place, made_at, no_module
     from fsmdp.model.files import load
     from fsmdp.model.mdp import FactoredMDP
 
@@ -44,8 +44,10 @@ def read_model(text: str) -> Any:
         )
     if text.endswith(".json") or Path(text).is_file():
         return load(text)
-    if text.split(":")[0] not in DOMAINS and is_place(text):
+    name = text.partition(":")[0]
+    if name not in DOMAINS and is_place(text):
         return made_at(text, "model", FactoredMDP)
+    DOMAINS.find(name, also=no_module(text))
     return build_domain(text)
 
 
@@ -69,10 +71,11 @@ def read_basis(model: Any, text: str) -> Basis:
         return basis_from_text(model, text)
     if text.endswith(".json"):
         return basis_from_text(model, read_basis_file(text))
-    if text not in BASES:
-        from fsmdp.experiments.own import is_place, made_at
+    if text in BASES:
+        return BASES[text](model)
+    from fsmdp.experiments.own import is_place, made_at, no_module
 
-        if is_place(text):
-            found: Basis = made_at(text, "basis", Basis, model)
-            return found.bind(model.variables)
-    return BASES.find(text)(model)
+    if is_place(text):
+        found: Basis = made_at(text, "basis", Basis, model)
+        return found.bind(model.variables)
+    return BASES.find(text, also=no_module(text))(model)

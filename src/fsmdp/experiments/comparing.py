@@ -13,6 +13,7 @@ from fsmdp.experiments.runner import compare as run
 from fsmdp.experiments.runner import default_folder
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.disk import make_folder
+from fsmdp.foundation.progress import check_progress
 from fsmdp.model.files import save
 from fsmdp.model.mdp import FactoredMDP
 
@@ -42,7 +43,7 @@ def compare(
     executor: str | Executor = "local",
     workers: int = 2,
     address: str | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Results:
     """Run every learner on every model with every seed, and return what came of it.
 
@@ -55,8 +56,16 @@ def compare(
     or blocks of variables. `seeds` is how many, from 0 on, or which. Results are kept in `output`
     (`runs/NAME`); the same call goes on where it was killed, and does nothing twice; more episodes,
     seeds, models or learners do what is missing. `fsmdp.plot.compare(output)` and `fsmdp report`
-    draw them.
+    draw them. `progress=True` shows a bar over the episodes of all runs once they take longer than
+    two seconds; a function is called with a list that has `episodes` and `total` (the sum of their
+    returns) of each run, several times a second.
     """
+    check_progress(progress, "of how far each run is")
+    if output is not None and not isinstance(output, str | os.PathLike):
+        raise ModelError(
+            f"output: expected the path of a folder, found {show(output)}; leave it out for "
+            f"{default_folder(name)}."
+        )
     folder = Path(default_folder(name) if output is None else output)
     listed = [learners] if isinstance(learners, str | Mapping) else learners
     if not isinstance(listed, Sequence) or not listed:

@@ -60,11 +60,10 @@ def resolve_options(
     found: dict[str, Option] = {name: default for name, (_, default) in options.items()}
     for name, value in given.items():
         if name not in options:
-            allowed = f" Its options are {', '.join(options)}." if options else ""
-            hint = suggest(str(name), options) if options else "it has no options"
-            raise ModelError(
-                f"{where}: learner {entry.name!r} has no option {show(name)}; {hint}{allowed}"
-            )
+            hint = suggest(str(name), options) if options else "it has no options."
+            if hint.endswith("?"):
+                hint += f" Its options are {', '.join(options)}."
+            raise ModelError(f"{where}: learner {entry.name!r} has no option {show(name)}; {hint}")
         found[name] = _read(options[name][0], value, f"{where}, option {name!r}")
     return dict(entry.complete(found))
 

@@ -31,6 +31,9 @@ TOLD = ("seed", "known_rewards")
 
 TEXT = Reading("text", str)
 
+LOOKED_FOR = "beside the specification, in the current folder, and where Python looks"
+"""Where modules are found."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulator:
@@ -70,6 +73,14 @@ def is_place(text: str) -> bool:
         return False
 
 
+def no_module(text: object) -> str:
+    """What messages add about an unknown name that may have been meant as a place."""
+    if not isinstance(text, str) or not PLACE.fullmatch(text):
+        return ""
+    module = text.partition(":")[0]
+    return f"Nor can module {module!r} be imported, which is looked for {LOOKED_FOR}."
+
+
 def at_place(text: str, where: str) -> Callable[..., Any]:
     """The function or class at a place."""
     if not PLACE.fullmatch(text):
@@ -88,7 +99,7 @@ def at_place(text: str, where: str) -> Callable[..., Any]:
     except Exception as error:
         raise ModelError(
             f"{where}: cannot import {module!r} ({type(error).__name__}: {clip(str(error))}); it "
-            "is looked for beside the specification, in the current folder, and where Python looks."
+            f"is looked for {LOOKED_FOR}."
         ) from error
     if not callable(found):
         raise ModelError(f"{where}: {text!r} is {show(found)}, expected a function or a class.")
@@ -127,7 +138,7 @@ def find_learner(name: object, where: str) -> LearnerEntry:
     """A learner that is registered, or made by a function of the user's own."""
     if isinstance(name, str) and name not in LEARNERS and is_place(name):
         return _own_learner(name, where)
-    return LEARNERS.find(name, where)
+    return LEARNERS.find(name, where, no_module(name))
 
 
 def _own_learner(text: str, where: str) -> LearnerEntry:

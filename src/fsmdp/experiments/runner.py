@@ -22,6 +22,8 @@ from fsmdp.experiments.store import (
     read_results,
 )
 from fsmdp.experiments.work import RunTask, execute, failed
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.progress import bar, check_progress
 
 Progress = Callable[[Sequence[Seen]], None]
 """Called with how far each run is, in the order of the specification's runs."""
@@ -38,7 +40,7 @@ def compare(
     *,
     address: str | None = None,
     text: str | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Results:
     """Do the runs of a specification that a folder does not hold yet; failed ones are tried again.
 
@@ -47,7 +49,8 @@ def compare(
     A run that fails is kept as failed, with its message, and the others go on.
     `executor` is the name of a registered one ("ray" and "dask" join a cluster at an `address`, or
     else start one on this machine), or an executor that is open. `text` is what the user wrote,
-    kept beside the results.
+    kept beside the results. `progress=True` shows a bar over the episodes of all runs; a function
+    is called with how far each run is.
     """
     sources = {
         model.id: find_source(model, f"models[{position}]")
@@ -55,13 +58,34 @@ def compare(
     }
     engine = choose_executor(executor, workers, address) if isinstance(executor, str) else executor
     with (
+        _shown(progress, specification) as show,
         open_folder(folder, specification, sources, engine.name, engine.workers, text) as opened,
         engine if isinstance(executor, str) else nullcontext(),
     ):
         facts = _describe(engine, specification, sources, opened.known)
         opened.store.write_models(facts)
-        _run(engine, specification, sources, facts, opened, progress)
+        _run(engine, specification, sources, facts, opened, show)
     return read_results(folder)
+
+
+@contextmanager
+def _shown(
+    progress: bool | Progress | None, specification: Specification
+) -> Iterator[Progress | None]:
+    """What to call with how far runs are: the caller's function, a bar, or nothing."""
+    check_progress(progress, "of how far each run is")
+    if progress is not True:
+        yield progress or None
+        return
+    runs = specification.runs
+    in_all = sum(run.episodes for run in runs)
+    with bar(plural(len(runs), "run"), in_all, "episodes") as update:
+
+        def show(seen: Sequence[Seen]) -> None:
+            done = sum(one.episodes >= run.episodes for one, run in zip(seen, runs, strict=True))
+            update(sum(one.episodes for one in seen), f"{done} of {len(runs)} runs done")
+
+        yield show
 
 
 def _describe(

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import RunSetting, Specification
-from fsmdp.foundation.checks import clip, is_number, is_whole, show, show_names
+from fsmdp.foundation.checks import clip, is_number, is_whole, plural, show, show_names
 from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
 from fsmdp.foundation.disk import make_folder, read_file, remove_leftovers, write_file
 
@@ -146,6 +146,10 @@ class Run:
         returns = self.episodes["return"]
         return not returns.dtype.is_float() or not returns.is_finite().fill_null(False).all()
 
+    def __repr__(self) -> str:
+        ended = self.message or plural(self.episodes.height, "episode")
+        return f"Run({self.label} on {self.model}, seed {self.seed}: {self.status}, {clip(ended)})"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
@@ -156,6 +160,24 @@ class Results:
     runs: tuple[Run, ...]
     provenance: Mapping[str, Any]
     missing: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        from fsmdp.experiments.summary import results_table
+
+        return results_table(self)
+
+    def __repr__(self) -> str:
+        asked = self.specification
+        failed = sum(run.status == RunStatus.FAILED for run in self.runs)
+        parts = [
+            plural(len(asked.models), "model"),
+            plural(len(asked.learners), "learner"),
+            plural(len(asked.seeds), "seed"),
+            plural(asked.episodes, "episode"),
+        ]
+        ended = [f"{len(self.runs) - failed} of {plural(len(asked.runs), 'run')} done"]
+        ended += [f"{failed} failed"] * bool(failed)
+        return f"Results({', '.join(parts)}; {', '.join(ended)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus
+from fsmdp.foundation.html import figures_table
 from fsmdp.foundation.numbers import plain
 from fsmdp.model.tables import Floats
 
@@ -121,3 +122,35 @@ def summarise(results: Results) -> tuple[Row, ...]:
             ]
             rows.append(replace(row, failed=len(failed), message=next(iter(failed), None)))
     return tuple(rows)
+
+
+HEADINGS = "model", "learner", "mean return, last tenth", "regret", "runs"
+
+
+def results_table(results: Results) -> str:
+    """What a notebook shows of a sweep: a line for each model and learner, means over seeds."""
+    described = all(model.id in results.models for model in results.specification.models)
+    rows = summarise(results) if described else ()
+    lines = (
+        (
+            row.model,
+            row.trials.label,
+            row.figures.get("return_last_tenth"),
+            _regret(row),
+            _ended(row),
+        )
+        for row in rows
+    )
+    return figures_table(repr(results), HEADINGS, lines)
+
+
+def _regret(row: Row) -> str | None:
+    """Regret where V* is known, else the bound that the learner claims."""
+    known, bound = row.figures.get("regret"), row.figures.get("observable_regret_bound")
+    if known is not None:
+        return str(known)
+    return None if bound is None else f"at most {bound}"
+
+
+def _ended(row: Row) -> str:
+    return f"{row.done} done" + (f", {row.failed} failed: {row.message}" if row.failed else "")

@@ -20,6 +20,9 @@ PATIENCE = 2.0
 BETWEEN_UPDATES = 0.2
 """Seconds between two changes of what a notebook shows."""
 
+BETWEEN_LOOKS = 1.0
+"""Seconds after which a notebook's clock goes on, though nothing was reported."""
+
 Report = Callable[[int, int], None]
 """Called with how much is done, and how much there is in all."""
 
@@ -88,11 +91,8 @@ def bar(text: str, total: float | None, unit: str = "") -> Iterator[Update]:
     anywhere else nothing is shown.
     """
     if "ipykernel" in sys.modules:
-        notebook = NotebookBar(text, total, unit)
-        try:
-            yield notebook.update
-        finally:
-            notebook.close()
+        with NotebookBar(text, total, unit).going_on() as update:
+            yield update
         return
     from rich.console import Console
 
@@ -109,19 +109,28 @@ def _terminal_bar(console: Any, text: str, total: float | None, unit: str) -> It
     from rich.progress import (
         BarColumn,
         Progress,
+        ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
+    from rich.text import Text
 
+    class Note(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text(task.fields["note"], no_wrap=True, overflow="ellipsis")
+
+    # Columns that may wrap give way first on a narrow screen: the note alone, which is cut.
+    whole = Column(no_wrap=True)
     columns = [
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=20, table_column=whole),
         *([] if total is None else [TextColumn("{task.completed:.0f}/{task.total:.0f}")]),
         *([TextColumn(unit)] if unit else []),
-        TimeElapsedColumn(),
-        *([] if total is None else [TimeRemainingColumn()]),
-        TextColumn("{task.fields[note]}", markup=False),
+        TimeElapsedColumn(table_column=whole),
+        *([] if total is None else [TimeRemainingColumn(table_column=whole)]),
+        Note(),
     ]
     # Streams stay as they are: what is imported meanwhile may keep them for good.
     shown = Progress(
@@ -151,21 +160,46 @@ class NotebookBar:
     def __init__(self, text: str, total: float | None, unit: str) -> None:
         self._text, self._total, self._unit = text, total, unit
         self._began = self._last = time.monotonic()
+        self._now: tuple[float, str] = 0.0, ""
+        self._drawing = threading.Lock()
         self._handle: Any = None
+
+    @contextmanager
+    def going_on(self) -> Iterator[Update]:
+        """Let the clock go on while the work says nothing, and leave nothing behind."""
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(BETWEEN_LOOKS):
+                self._draw()
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield self.update
+        finally:
+            over.set()
+            thread.join()
+            self._close()
 
     def update(self, done: float, note: str) -> None:
         """Show how much is done, but not too often."""
-        now = time.monotonic()
-        if now - self._began < PATIENCE or now - self._last < BETWEEN_UPDATES:
-            return
-        self._last = now
-        from IPython.display import HTML, display
+        self._now = done, note
+        self._draw()
 
-        page = HTML(self.html(done, note, now - self._began))
-        if self._handle is None:
-            self._handle = display(page, display_id=True)
-        else:
-            self._handle.update(page)
+    def _draw(self) -> None:
+        with self._drawing:
+            now = time.monotonic()
+            if now - self._began < PATIENCE or now - self._last < BETWEEN_UPDATES:
+                return
+            self._last = now
+            from IPython.display import HTML, display
+
+            page = HTML(self.html(*self._now, now - self._began))
+            if self._handle is None:
+                self._handle = display(page, display_id=True)
+            else:
+                self._handle.update(page)
 
     def html(self, done: float, note: str, seconds: float) -> str:
         """The element as it is now."""
@@ -178,8 +212,7 @@ class NotebookBar:
             f"{seconds:.0f} s {escape(note)}</div>"
         )
 
-    def close(self) -> None:
-        """Leave nothing behind."""
+    def _close(self) -> None:
         if self._handle is not None:
             from IPython.display import HTML
 

@@ -66,12 +66,16 @@ class Registry(Mapping[str, Entry]):
         self._entries[name] = entry
         return entry
 
-    def find(self, name: object, where: str = "") -> Entry:
-        """The entry of a name; a ModelError with the closest name, or all of them, otherwise."""
+    def find(self, name: object, where: str = "", also: str = "") -> Entry:
+        """The entry of a name; a ModelError with the closest name, or all of them, otherwise.
+
+        `also` is what else a message says.
+        """
         if isinstance(name, str) and name in self:
             return self[name]
         place = f"{where}: " if where else ""
-        raise ModelError(f"{place}unknown {self.kind} {show(name)}; {suggest(str(name), self)}")
+        hint = " ".join(filter(None, (suggest(str(name), self), also)))
+        raise ModelError(f"{place}unknown {self.kind} {show(name)}; {hint}")
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -53,6 +54,12 @@ class Certificate:
                 ("at", f"step {self.witness.step}, action {self.witness.action}"),
                 ("lifted by, at the first step", f"{self.lifts[0]:.2g}"),
             ),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate(no policy earns more than {plain(self.upper_bound, 6)}; largest "
+            f"violation before lifting {self.violation:.2g}, at step {self.witness.step})"
         )
 
 

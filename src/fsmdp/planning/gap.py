@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import percent
+
 ROUNDING, ROUNDING_OF_SUMS = 1e-9, 1e-13
 """Differences that say nothing: relative to bound and mean, and to the largest return there can be.
 
@@ -65,6 +68,16 @@ class RelativeGap(float):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, name) for name in type(self).__annotations__)
+
+    def _repr_html_(self) -> str:
+        return facts_table(
+            "Relative gap",
+            (
+                ("gap", percent(self)),
+                ("what is established", self.statement()),
+                ("bound proved by", self.proof),
+            ),
+        )
 
     @property
     def relative_limit(self) -> float | None:

@@ -223,7 +223,8 @@ class Plan:
         """R(s, a) + discount * backup of the policy's weights, for every action.
 
         The policy takes the largest. They are estimates, not bounds: the policy's weights need not
-        be the bound's, so that a Q-value may lie above `plan.value(state)`, or below the truth.
+        be the bound's, so that a Q-value may lie above `plan.value(state)`, or below the truth; and
+        above `upper_bound`, which is about the start and not about every state.
         """
         return self._greedy().q_values(state, step)
 

@@ -12,7 +12,7 @@ from fsmdp.experiments.store import read_results
 from fsmdp.foundation.checks import show, show_names
 from fsmdp.learning.run.history import History
 from fsmdp.plot.axes import axes_for, handed_back
-from fsmdp.plot.episodes import Curves, check_panels, curves_of, draw_panel
+from fsmdp.plot.episodes import Curves, check_panels, curves_of, draw_panel, short_names
 
 Compared = Sequence[History] | Mapping[str, History | Sequence[History]] | str | os.PathLike[str]
 """Histories (those of one learner are its seeds), histories by label, or a folder of runs."""
@@ -50,8 +50,9 @@ def _grouped(histories: Any) -> dict[str, list[History]]:
         for label, given in histories.items():
             groups[str(label)] = [given] if isinstance(given, History) else list(given)
     elif isinstance(histories, Sequence):
+        names = short_names(str(getattr(one, "learner", "?")) for one in histories)
         for one in histories:
-            groups.setdefault(getattr(one, "learner", "?"), []).append(one)
+            groups.setdefault(names[str(getattr(one, "learner", "?"))], []).append(one)
     found = [one for group in groups.values() for one in group]
     if not found or not all(groups.values()) or not all(isinstance(one, History) for one in found):
         raise ModelError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANELS = ("returns", "regret")
+
+LONGEST_LINE, ROOM_FOR_HANDLE = 88, 8
+"""Letters that a line of the legend holds below an axes of the usual width, and beside each."""
+
+BELOW_THE_AXIS = 4.5
+"""Where the legend begins, in heights of its letters: below ticks and the axis' name."""
+
+MOST_BEYOND = 0.3
+"""How far axes reach beyond the means for the sake of bands, as a fraction of the means' range."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +66,15 @@ def curves_of(label: str, histories: Sequence[History]) -> Curves:
     )
 
 
+def short_names(learners: Iterable[str]) -> dict[str, str]:
+    """Learners without their options, which make legends long, where that tells them apart."""
+    whole = dict.fromkeys(learners)
+    short = {one: one.partition("(")[0] or one for one in whole}
+    return {
+        one: name if list(short.values()).count(name) == 1 else one for one, name in short.items()
+    }
+
+
 def check_panels(what: str | Sequence[str]) -> tuple[str, ...]:
     """Names of panels, checked."""
     wanted = (what,) if isinstance(what, str) else tuple(what)
@@ -70,16 +89,53 @@ def draw_panel(
     """Returns with what was believed possible, or regret, of several learners."""
     panel = _returns(curves, start_value) if name == "returns" else _regret(curves, start_value)
     styles = learner_styles([one.label for one in curves])
+    shared = axes.has_data()
     for line in panel.lines:
         label = line.label + (f", {line.note}" if line.note else "")
-        draw_line(axes, line, styles).set_label(label)
+        draw_line(axes, line, styles).set_label("\n".join(wrap(label, _letters(axes))))
     axes.set_ylabel(panel.y_label)
     axes.set_xlabel("episode")
     if panel.lines:
-        axes.legend()
+        if not shared:
+            _limit(axes, panel.lines)
+        _legend(axes)
     else:
         text = "no learner here is optimistic, and V* was not given:\nno bound on the regret"
         axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+
+
+def _limit(axes: Axes, lines: Sequence[Line]) -> None:
+    """Show all means, and as much of the bands as leaves them room: few seeds have wide bands."""
+    means = np.concatenate([line.y for line in lines])
+    low, high = float(means.min()), float(means.max())
+    most = MOST_BEYOND * (high - low)
+    if most:
+        shown_low, shown_high = axes.get_ylim()
+        axes.set_ylim(max(shown_low, low - most), min(shown_high, high + most))
+
+
+def _makes_room(axes: Axes) -> bool:
+    """Whether the figure is laid out again for what stands beside its axes."""
+    figure = axes.get_figure(root=True)
+    return figure is not None and figure.get_layout_engine() is not None
+
+
+def _letters(axes: Axes) -> int:
+    """Letters that a line of the legend may have."""
+    return LONGEST_LINE if _makes_room(axes) else LONGEST_LINE // 2
+
+
+def _legend(axes: Axes) -> None:
+    """Below the axes, where it covers nothing; inside where the figure makes no room for it."""
+    if not _makes_room(axes):
+        axes.legend(loc="best")
+        return
+    labels = axes.get_legend_handles_labels()[1]
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    columns = max(1, min(len(labels), LONGEST_LINE // (longest + ROOM_FOR_HANDLE)))
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=BELOW_THE_AXIS, ncols=columns
+    )
 
 
 def _returns(curves: Sequence[Curves], start_value: float | None) -> Panel:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fsmdp.learning.run.history import History
 from fsmdp.plot.axes import axes_for, checked, handed_back
-from fsmdp.plot.episodes import PANELS, check_panels, curves_of, draw_panel
+from fsmdp.plot.episodes import PANELS, check_panels, curves_of, draw_panel, short_names
 
 
 def history(
@@ -25,7 +25,7 @@ def history(
     """
     checked(one, History)
     wanted = check_panels(what)
-    curves = [curves_of(one.learner, [one])]
+    curves = [curves_of(short_names([one.learner])[one.learner], [one])]
     with axes_for(ax, len(wanted)) as axes:
         for each, name in zip(axes, wanted, strict=True):
             draw_panel(each, name, curves, start_value)

@@ -87,7 +87,9 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
             fontsize=9,
             loc="left",
         )
-        axes.legend(handles=_legend(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
+        shown = "number and colour" if small else "colour"
+        handles = _legend(f"{shown}: order of elimination")
+        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
     return axes
 
 
@@ -136,17 +138,18 @@ def _draw_variables(axes: Any, at: Floats, found: Dependencies, size: float, num
             axes.text(x, y, text, ha="center", va="center", fontsize=size * 0.42, color=ink)
 
 
-def _legend() -> list[Any]:
+def _legend(order: str) -> list[Any]:
+    from matplotlib import colormaps
     from matplotlib.lines import Line2D
 
-    def node(marker: str, edge: str, width: float, label: str) -> Any:
+    def node(marker: str, edge: str, width: float, label: str, face: Any = "#ffffff") -> Any:
         return Line2D(
             [],
             [],
             linestyle="",
             marker=marker,
             markersize=8,
-            markerfacecolor="#ffffff",
+            markerfacecolor=face,
             markeredgecolor=edge,
             markeredgewidth=width,
             label=label,
@@ -158,4 +161,5 @@ def _legend() -> list[Any]:
         Line2D(
             [], [], color=MUTED, linewidth=0.9, linestyle=(0, (3, 2)), label="some actions only"
         ),
+        node("o", INK, 0.6, order, colormaps["cividis"](0.5)),
     ]

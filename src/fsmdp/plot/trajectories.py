@@ -33,6 +33,8 @@ def trajectories(
 
     Of one episode, values and, below, the actions taken; of several, mean values.
     """
+    from matplotlib.ticker import MaxNLocator
+
     found = record(model, policy, episodes, seed, steps)
     states = found.states[:, :-1, : len(model.variables)]
     values = states.mean(axis=0).T  # (n_variables, steps)
@@ -65,7 +67,8 @@ def trajectories(
             )
             axes.set_xlabel("step and action")
         label = "value" if episodes == 1 else f"mean value of {episodes} episodes"
-        axes.figure.colorbar(image, ax=axes, label=label, fraction=0.04)
+        whole = MaxNLocator(integer=True, min_n_ticks=1)
+        axes.figure.colorbar(image, ax=axes, label=label, fraction=0.04, ticks=whole)
     return axes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import suggest
 from fsmdp.foundation.numbers import percent, plain
-from fsmdp.foundation.progress import bar, check_progress
+from fsmdp.foundation.progress import bar, check_progress, stages
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
@@ -59,9 +59,9 @@ def plan(
 
     By default the solver looks for the best policy it can find and for the tightest bound, until
     the relative `gap` or the `time_limit` is reached, or nothing is left to try; with a basis it
-    stays within it. `tell` is called with each `Line` of its log. `progress=True` shows policy,
-    bound and gap in a bar once planning takes longer than two seconds; a function is called like
-    `tell`.
+    stays within it. `tell` is called with each `Line` of its log. `progress=True` shows gap,
+    policy and bound in a bar once planning takes longer than two seconds, and of other methods
+    what they log; a function is called like `tell`.
 
     `method` is another planner, such as `Stagewise(solver="simplex")`, or the name of one:
     "fitted", "programs", "stagewise", "joint", "cutting-planes", "bundled" or "ellipsoid".
@@ -73,9 +73,9 @@ def plan(
     of_elimination: dict[str, Any] = {
         name: options.pop(name) for name in OF_ELIMINATION if name in options
     }
-    planner = _planner(method, options)
+    planner = find_planner(method, options)
     check_tell(tell)
-    with _shown(progress, getattr(planner, "time_limit", None)) as show_line:
+    with _shown(progress, planner) as show_line:
 
         def hear(line: Line) -> None:
             for one in (tell, show_line):
@@ -87,26 +87,40 @@ def plan(
 
 
 @contextmanager
-def _shown(progress: bool | Tell, time_limit: float | None) -> Iterator[Tell | None]:
-    """What to call with each line of the log: the caller's function, a bar, or nothing."""
+def _shown(progress: bool | Tell, planner: Planner) -> Iterator[Tell | None]:
+    """What to call with each line of the log: the caller's function, a bar, or nothing.
+
+    Of a planner that keeps no log, what the library says meanwhile is shown.
+    """
     check_progress(progress, "of a line of the log")
+    if progress and progress is not True and not planner.keeps_log:
+        raise ModelError(
+            f"progress: {type(planner).__name__} keeps no log to call a function with; use "
+            "progress=True, or method='auto'."
+        )
     if progress is not True:
         yield progress or None
         return
-    limit = "" if time_limit is None else f", at most {time_limit:g} s"
-    with bar(f"planning{limit}", None) as update:
+    time_limit = getattr(planner, "time_limit", None)
+    text = "planning" if time_limit is None else f"planning, at most {time_limit:g} s"
+    if not planner.keeps_log:
+        with stages(True, text):
+            yield None
+        return
+    with bar(text, None) as update:
 
         def show_line(line: Line) -> None:
             policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6)}, "
+            # What matters most comes first, since a narrow screen cuts the end.
             gap = f"gap {percent(line.gap)}"
-            note = f"{policy}bound {plain(line.upper_bound, 6)}, {gap}; {line.what}"
+            note = f"{gap}, {policy}bound {plain(line.upper_bound, 6)}; {line.what}"
             update(line.seconds, note)
 
         yield show_line
 
 
-def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
-    """The planner asked for, with its options."""
+def find_planner(method: str | Planner, options: Mapping[str, object]) -> Planner:
+    """The planner asked for, with its options, which are checked."""
     if isinstance(method, Planner):
         if options:
             raise ModelError(
@@ -122,4 +136,4 @@ def _planner(method: str | Planner, options: dict[str, object]) -> Planner:
                 f"plan: method {method!r} has no option {name!r}; "
                 f"{suggest(name, sorted((*known, *OF_ELIMINATION)))}"
             )
-    return kind(**options)
+    return kind(**dict(options))

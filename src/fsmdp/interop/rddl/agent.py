@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsmdp.errors import PolicyError
+from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import show
 from fsmdp.interop.rddl.actions import NOOP
+from fsmdp.interop.rddl.sources import INSTALL
 from fsmdp.model.actions import Actions
 from fsmdp.model.variables import Variable
 
@@ -25,8 +26,13 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
     episode. The environment must not be vectorized. Plan the problem as it is loaded by default:
     variables of `join=True` are none that pyRDDLGym knows (the solver joins by itself).
     """
-    from pyRDDLGym.core.policy import BaseAgent
-
+    try:
+        from pyRDDLGym.core.policy import BaseAgent
+    except ImportError as error:
+        raise ModelError(
+            f"agent: agents are pyRDDLGym's, which cannot be imported ({error}); install it with "
+            f"{INSTALL}."
+        ) from None
     known: Any = model if model is not None else getattr(policy, "policy", policy)
     if not isinstance(getattr(known, "variables", None), tuple):
         raise PolicyError(

@@ -18,7 +18,7 @@ from fsmdp.foundation.disk import read_file
 
 LARGEST_TEXT = 2**24
 BETWEEN_TEXTS = "\n\n"
-INSTALL = 'pip install "fsmdp[rddl]"'
+INSTALL = 'pip install ".[rddl]" in a checkout, or pip install "fsmdp[rddl]"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
