@@ -101,6 +101,10 @@ def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, 
     text = page(results, "fsmdp ippc Traffic:1")
     rows = [line for line in text.splitlines() if line.startswith("| Traffic 1 |")]
     assert len(rows) == 1
+    large = {TRAFFIC: {**results[TRAFFIC], "mean": -3.8688, "standard_error": 120.0}}
+    large[TRAFFIC] |= {"upper_bound": 7.4e-11, "exact": False}
+    assert "| 0 ± 120 |" in page(large, "fsmdp ippc Traffic:1")
+    assert "e-1" not in page(large, "fsmdp ippc Traffic:1")
     assert "| **all** | 2 | 0.500 | 1.000 |" in text
     assert "| **all with on line** | 1 | 0.500 | 1.000 |" in text
     assert draw(results).startswith(b"<?xml")

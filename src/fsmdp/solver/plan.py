@@ -9,11 +9,11 @@ from typing import Any
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import suggest
-from fsmdp.foundation.numbers import percent, plain
+from fsmdp.foundation.numbers import bound_text, percent, plain
 from fsmdp.foundation.progress import bar, check_progress
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.cutting_planes import CuttingPlanes
@@ -75,7 +75,7 @@ def plan(
     }
     planner = _planner(method, options)
     check_tell(tell)
-    with _shown(progress, getattr(planner, "time_limit", None)) as show_line:
+    with _shown(progress, planner, model) as show_line:
 
         def hear(line: Line) -> None:
             for one in (tell, show_line):
@@ -87,19 +87,22 @@ def plan(
 
 
 @contextmanager
-def _shown(progress: bool | Tell, time_limit: float | None) -> Iterator[Tell | None]:
+def _shown(progress: bool | Tell, planner: Planner, model: FactoredMDP) -> Iterator[Tell | None]:
     """What to call with each line of the log: the caller's function, a bar, or nothing."""
     check_progress(progress, "of a line of the log")
     if progress is not True:
         yield progress or None
         return
-    limit = "" if time_limit is None else f", at most {time_limit:g} s"
+    time_limit = getattr(planner, "time_limit", None)
+    limit = "" if time_limit is None else f", at most {plain(time_limit, 6)} s"
+    scale = check_model(model, "plan").largest_size_of_return
     with bar(f"planning{limit}", None) as update:
 
         def show_line(line: Line) -> None:
-            policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6)}, "
+            policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6, scale)}, "
             gap = f"gap {percent(line.gap)}"
-            note = f"{policy}bound {plain(line.upper_bound, 6)}, {gap}; {line.what}"
+            bound = bound_text(line.upper_bound, line.attained, scale)
+            note = f"{policy}bound {bound}, {gap}; {line.what}"
             update(line.seconds, note)
 
         yield show_line
