@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from fsmdp import ModelError
+from fsmdp.cli.entry import app
 from fsmdp.experiments.ippc import run as running
 from fsmdp.experiments.ippc.page import draw, others, page, scores, write_page
 from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
@@ -86,6 +88,14 @@ def test_what_was_played_is_not_played_again(tmp_path, monkeypatch):
     path.write_text(path.read_text().replace("0.5", "0.6"))
     with pytest.raises(ModelError, match="remove it"):
         read_results(tmp_path)
+
+
+def test_one_problem_is_not_plural(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "play", invented)
+    done = CliRunner().invoke(app, ["ippc", "Traffic:1", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("1 problem, 60 s of planning each")
+    assert "over 1 problem\n" in done.stdout
 
 
 def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, monkeypatch):
