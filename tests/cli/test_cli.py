@@ -1,6 +1,7 @@
 """The command line, as a user meets it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,9 @@ from typer.testing import CliRunner
 import fsmdp
 from fsmdp import domains
 from fsmdp.cli import entry as cli
+from fsmdp.cli.plan import row_of
 from fsmdp.planning import planner
+from fsmdp.planning.incumbent import Line
 from fsmdp.planning.problem import problem_of_model
 
 
@@ -69,6 +72,33 @@ def test_plan_prints_a_table_and_writes_the_plan(tmp_path, options):
     assert done.exit_code == 0, done.output
     assert "certified upper bound" in done.output
     assert fsmdp.load_plan(path).status == "optimal"
+
+
+def test_a_solved_model_shows_nothing_of_linear_programs_that_were_not_needed():
+    done = run("plan", "sysadmin:ring:4")
+    assert done.exit_code == 0, done.output
+    assert "by exact values" in done.output
+    for words in ("violation", "linear program", "functions", "rows"):
+        assert words not in done.stdout
+
+
+def test_a_bound_of_zero_is_shown_as_zero_and_without_advice():
+    done = run("plan", "gridworld:3:3")
+    assert done.exit_code == 0, done.output
+    assert "│ 0, by elimination" in done.stdout
+    assert "no policy more than 0" in " ".join(done.stdout.replace("│", "").split())
+    assert "1 function, induced width" in done.stdout
+    assert "more time" not in done.stdout
+    assert not re.search(r"\de[+-]\d", done.output)
+
+
+def test_a_line_of_the_log_rounds_its_bound_up_unless_it_is_attained():
+    line = Line(1.0, "fit", 7.2281, 0.1562, 8.125002, 0.1)
+    assert "7.23 ± 0.16      8.12501   10.0 %" in row_of(line)
+    solved = Line(1.0, "exact values", 8.125002, 0.0, 8.125002, 0.0)
+    assert "   8.125        8.125    0.0 %" in row_of(solved)
+    nothing = Line(1.0, "fit", -7.2281, 0.1562, 7.4e-11, None)
+    assert "-7.23 ± 0.16            0        -" in row_of(nothing, scale=800.0)
 
 
 def test_a_terminal_of_one_column_still_shows_the_plan(monkeypatch):

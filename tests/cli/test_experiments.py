@@ -10,6 +10,8 @@ import fsmdp
 from fsmdp.cli import entry as cli
 from fsmdp.experiments import single
 from fsmdp.experiments.store import read_results
+from fsmdp.experiments.summary import chance_of_regret
+from fsmdp.foundation.numbers import with_error
 
 RING = "sysadmin:ring:3:horizon=4"
 
@@ -149,6 +151,21 @@ def test_compare_prints_one_object_for_machines(swept):
     best = found["start_values_exact"]
     assert best["sysadmin-ring-3-horizon=4"] > 0
     assert best["sysadmin-ring-60-horizon=3"] is None
+
+
+def test_one_seed_has_the_chance_in_its_run_and_no_interval_over_seeds(tmp_path):
+    text = SPECIFICATION.replace('[[models]]\nmodel = "sysadmin:ring:60:horizon=3"\n', "")
+    text = text.replace("seeds = 2", "seeds = 1").partition('[[learners]]\nlearner = "optimal"')[0]
+    (tmp_path / "rings.toml").write_text(text)
+    done = run("compare", str(tmp_path / "rings.toml"), "--output", str(tmp_path / "runs"))
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.stdout.split())
+    assert "30 episodes, 1 seed; ±: chance in the returns of its run, 95 %" in words
+    assert "95 % intervals" not in words
+    assert "1 run in " in words
+    (run_found,) = read_results(tmp_path / "runs").runs
+    chance = chance_of_regret(run_found)
+    assert with_error(run_found.episodes["regret"][-1], chance) in words
 
 
 def test_seeds_are_shifted_and_the_folder_is_named_after_the_sweep(tmp_path, monkeypatch):

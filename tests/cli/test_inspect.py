@@ -34,6 +34,20 @@ def test_inspect_prints_tables_for_people():
         assert words in done.output
 
 
+def test_a_single_variable_is_not_plural(tmp_path):
+    coin = fsmdp.FactoredMDP(
+        [fsmdp.Variable("coin", 2)],
+        ["toss"],
+        [fsmdp.Conditional("coin", [fsmdp.Case(fsmdp.ANY, [], [0.5, 0.5])])],
+        [fsmdp.Reward("heads", [fsmdp.Case(fsmdp.ANY, ["coin"], [0.0, 1.0])], 0, 1)],
+        horizon=2,
+    )
+    fsmdp.save(coin, tmp_path / "coin.json")
+    assert "1 with 2 values │" in " ".join(
+        run("inspect", str(tmp_path / "coin.json")).output.split()
+    )
+
+
 def test_a_network_beyond_the_limit_is_said_to_be_too_wide():
     model = fsmdp.domains.sysadmin(8)
     sizes = network_sizes(model, fsmdp.Basis.singles(model), limit=4)

@@ -280,7 +280,7 @@ class TestLimits:
         with pytest.raises(
             SizeError,
             match=r"all 10\^301.0 states: .* 2\^1000 numbers .* limit is 2\^28.*"
-            r"1 states were found, and more than 2\^28 combinations",
+            r"1 state was found, and more than 2\^28 combinations",
         ):
             fsmdp.solve_exactly(domains.sysadmin(1000))
 

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from fsmdp import ModelError
+from fsmdp.cli.entry import app
 from fsmdp.experiments.ippc import run as running
 from fsmdp.experiments.ippc.page import draw, others, page, scores, write_page
 from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
@@ -88,6 +90,14 @@ def test_what_was_played_is_not_played_again(tmp_path, monkeypatch):
         read_results(tmp_path)
 
 
+def test_one_problem_is_not_plural(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "play", invented)
+    done = CliRunner().invoke(app, ["ippc", "Traffic:1", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("1 problem, 60 s of planning each")
+    assert "over 1 problem\n" in done.stdout
+
+
 def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "play", invented)
     results = run_problems([SYSADMIN, TRAFFIC], Settings(), tmp_path / "runs")
@@ -101,6 +111,10 @@ def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, 
     text = page(results, "fsmdp ippc Traffic:1")
     rows = [line for line in text.splitlines() if line.startswith("| Traffic 1 |")]
     assert len(rows) == 1
+    large = {TRAFFIC: {**results[TRAFFIC], "mean": -3.8688, "standard_error": 120.0}}
+    large[TRAFFIC] |= {"upper_bound": 7.4e-11, "exact": False}
+    assert "| 0 ± 120 |" in page(large, "fsmdp ippc Traffic:1")
+    assert "e-1" not in page(large, "fsmdp ippc Traffic:1")
     assert "| **all** | 2 | 0.500 | 1.000 |" in text
     assert "| **all with on line** | 1 | 0.500 | 1.000 |" in text
     assert draw(results).startswith(b"<?xml")

@@ -1,6 +1,8 @@
 """Plans as a user meets them."""
 
 import json
+import re
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -398,6 +400,48 @@ def test_a_mean_above_the_bound_is_no_gap():
     assert gap.relative == 0.0
     limited = fsmdp.Gap(1.0, runs, lower_limit=1.0)
     assert "within 0 % of the best" in repr(limited)
+
+
+def paying(low, high, horizon=3):
+    """A lamp that fails and is fixed, and what it pays when it is off and on."""
+    failing = fsmdp.Case(fsmdp.ANY, ["lamp"], [[0.9, 0.1], [0.3, 0.7]])
+    return fsmdp.FactoredMDP(
+        variables=[fsmdp.Variable("lamp", 2)],
+        actions=["wait", "fix"],
+        conditionals=[fsmdp.Conditional("lamp", [failing, fsmdp.Case(["fix"], [], [0.2, 0.8])])],
+        rewards=[fsmdp.Reward("light", [fsmdp.Case(fsmdp.ANY, ["lamp"], [low, high])], low, high)],
+        horizon=horizon,
+    )
+
+
+POWER_OF_TEN = re.compile(r"\de[+-]\d")
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.7e6), (1e9, 1e9 + 1), (-1.0, 0.0), (0.0, 0.0)])
+def test_no_power_of_ten_is_shown_to_people(low, high):
+    model = paying(low, high)
+    solved = fsmdp.plan(model)
+    planned = fsmdp.plan(model, method="stagewise")
+    gap = fsmdp.certified_gap(model, planned, 100, baselines=False)
+    structure = model.structure(fsmdp.Basis.singles(model))
+    history = fsmdp.learn(model, fsmdp.UCRLFactored(structure), 5)
+    shown = [repr(fsmdp.solve_exactly(model)), planned.certificate._repr_html_()]
+    for one in (solved, planned, gap, gap.runs, history, structure):
+        shown += [repr(one), one._repr_html_()]
+    assert [text for text in shown if POWER_OF_TEN.search(text)] == []
+
+
+def test_a_bound_is_shown_rounded_up():
+    plan = fsmdp.plan(domains.sysadmin(40), method="programs")
+    assert 8.57376 < plan.upper_bound < 8.573765
+    assert "more than 8.57377, certified" in repr(plan)
+
+
+def test_a_policy_that_earns_the_trivial_bound_is_not_told_to_plan_longer():
+    model = domains.gridworld(3, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fsmdp.plan(model).gap == 0
 
 
 def test_the_gap_reads_as_a_sentence():

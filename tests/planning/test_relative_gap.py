@@ -42,3 +42,23 @@ def test_a_gap_can_be_pickled_and_copied():
     same = pickle.loads(pickle.dumps(gap))
     assert same == gap == 0.125
     assert (same.lower_limit, same.level, same.statement()) == (-50.0, 0.99, gap.statement())
+
+
+def test_a_policy_within_next_to_nothing_is_said_so_without_a_power_of_ten():
+    near = RelativeGap(1e10, 1e10 - 3, 0.1, 1e10 - 3.47, 0.99)
+    assert near.statement().endswith("the policy is within 0.0001 % of the best")
+    exact = RelativeGap(10.0, 10.0 - 4e-7, lower_limit=10.0 - 4e-7, exact=True)
+    assert exact.statement() == "the policy is optimal up to 0.0001 %, by elimination"
+
+
+def test_limits_are_rounded_so_that_they_hold():
+    gap = RelativeGap(10.0, 9.0, 0.1, 8.93877, 0.99)
+    assert gap.statement().endswith("within 10.7 % of the best")
+    wide = RelativeGap(8.125002752, 1.0, 0.1, -3.1234567, 0.99)
+    assert "earns at least -3.12346 with" in wide.statement()
+    assert wide.statement().endswith("no policy more than 8.12501")
+
+
+def test_a_bound_that_is_zero_up_to_rounding_is_written_as_zero():
+    gap = RelativeGap(7.4e-11, -7.0, 0.1, -9.0, 0.99, scale=800.0)
+    assert gap.statement().endswith("no policy more than 0")

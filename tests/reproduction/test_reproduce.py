@@ -97,6 +97,13 @@ def test_the_oracle_must_be_polynomial_and_right(exponent, difference, verdict):
     assert str(oracle.judge(evidence).verdict).startswith(verdict)
 
 
+def test_an_exponent_of_zero_has_no_sign():
+    agreement = polars.DataFrame([{"variables": 4, "difference": 0.0}])
+    evidence = Evidence({"agreement": agreement}, {"seconds": times(-0.001)})
+    assert "-0.00" not in oracle.judge(evidence).reason
+    assert all("-0.00" not in line.note for line in oracle.draw(evidence).lines)
+
+
 def planned(seconds, cuts_value):
     """Three sizes planned by all methods, the time growing as told."""
     values, timed = [], []

@@ -12,8 +12,11 @@ import typer
 from fsmdp.cli.app import command
 from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet
 from fsmdp.cli.screen import print_json, resumable
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import plain, upper
 
 if TYPE_CHECKING:
+    from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
     from fsmdp.experiments.summary import Row
 
@@ -81,8 +84,8 @@ def compare_command(
     failed = sum(run.message is not None for run in results.runs)
     if failed:
         print(
-            f"fsmdp: {failed} of {len(results.runs)} runs failed; the same command tries them "
-            "again, from their last checkpoints.",
+            f"fsmdp: {failed} of {plural(len(results.runs), 'run')} failed; the same command tries "
+            "them again, from their last checkpoints.",
             file=sys.stderr,
         )
         raise typer.Exit(1)
@@ -127,18 +130,18 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
     from rich.table import Table
 
     specification = results.specification
+    one_seed = len(specification.seeds) == 1
     console = Console(emoji=False)
     for model in specification.models:
         facts = results.models[model.id]
         best = "V* unknown"
         if facts.start_value_exact is not None:
-            best = f"V* = {facts.start_value_exact:.5g}"
+            best = f"V* = {plain(facts.start_value_exact, 5, facts.scale)}"
         elif facts.plan_upper_bound is not None:
-            best = f"V* at most {facts.plan_upper_bound:.5g}"
+            best = f"V* at most {upper(facts.plan_upper_bound, 5, facts.scale)}"
         table = Table(
             title=escape(f"{model.model}, basis {facts.basis}: {best}"),
-            caption=f"{specification.episodes} episodes, {len(specification.seeds)} seeds, means "
-            "with 95 % intervals",
+            caption=f"{plural(specification.episodes, 'episode')}, {_spread(specification)}",
         )
         table.add_column("learner")
         for heading in ("return, last tenth", "regret", "replans", "seconds"):
@@ -149,13 +152,35 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
                 table.add_row(
                     name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
                     *(
-                        "failed" if not row.done else "" if figure is None else str(figure)
-                        for figure in map(row.figures.get, FIGURES.values())
+                        "failed" if not row.done else _shown(row, figure, one_seed)
+                        for figure in FIGURES.values()
                     ),
                 )
         console.print(table)
     for row in rows:
         if row.message is not None:
             console.print(f"failed: {row.trials.name} on {row.model}: {row.message}", markup=False)
-    console.print(f"{len(results.runs)} runs in {seconds:.1f} s; for figures:", highlight=False)
+    console.print(
+        f"{plural(len(results.runs), 'run')} in {seconds:.1f} s; for figures:", highlight=False
+    )
     console.print(f"fsmdp report {folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _spread(specification: Specification) -> str:
+    """What stands behind ± in the table."""
+    if len(specification.seeds) > 1:
+        return f"{len(specification.seeds)} seeds, means with 95 % intervals"
+    return "1 seed; ±: chance in the returns of its run, 95 %"
+
+
+def _shown(row: Row, name: str, one_seed: bool) -> str:
+    """A figure with its interval over seeds; the regret of one seed with the chance in its run."""
+    from fsmdp.experiments.summary import Interval, chance_of_regret
+
+    found = row.figures.get(name)
+    if found is None:
+        return ""
+    if name == "regret" and one_seed:
+        (run,) = row.trials.runs
+        return str(Interval(found.mean, chance_of_regret(run)))
+    return str(found)

@@ -10,7 +10,8 @@ import typer
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable, run_bars, told, working
-from fsmdp.foundation.numbers import count_of_states, percent, plain
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import count_of_states, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,7 @@ def demo_command(
     if not silent:
         print(
             f"Rings of {machines} and of {large} machines that fail and can be rebooted, one at a "
-            f"time; {episodes} episodes of 10 steps, {seeds} seeds."
+            f"time; {episodes} episodes of 10 steps, {plural(seeds, 'seed')}."
         )
     planned = _plan(large, seed, silent)
     best = _best_values(machines, seeds)
@@ -189,8 +190,9 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
 
 def _with_interval(row: dict[str, Any]) -> str:
     """A regret and half its interval over seeds; chance alone may take one below 0."""
-    half = row["regret_half_width"]
-    return f"{row['regret']:.1f}" + ("" if half is None else f" ± {plain(half, 2)}")
+    from fsmdp.experiments.summary import Interval
+
+    return str(Interval(row["regret"], row["regret_half_width"]))
 
 
 def _show(rows: list[dict[str, Any]], seconds: float) -> None:
@@ -199,10 +201,12 @@ def _show(rows: list[dict[str, Any]], seconds: float) -> None:
     from rich.table import Table
 
     console = Console(emoji=False)
+    several = any(row["regret_half_width"] is not None for row in rows)
+    spread = "means over seeds, ± half a 95 % interval" if several else "one seed"
     table = Table(
         box=SIMPLE_HEAD,
         title="Regret: how much less a run earned than the best policy would have",
-        caption="means over seeds, ± half a 95 % interval; bases: pairs, and singles for the "
+        caption=f"{spread}; bases: pairs, and singles for the "
         "large ring; ≤: against the certified bound, since V* is not known at that "
         f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s in all",
     )

@@ -167,10 +167,12 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
+    count = facts["variables"]
+    each = " each" if count > 1 else ""
     sizes = ", ".join(map(str, facts["sizes"]))
     rows = [
         ("states", count_of_states(facts["log10_states"])),
-        ("variables", f"{facts['variables']} with {sizes} values each"),
+        ("variables", f"{count} with {sizes} values{each}"),
         ("actions", _actions_text(facts)),
         ("horizon", f"{facts['horizon'] or 'infinite'}, discount {facts['discount']:g}"),
         (
@@ -202,11 +204,11 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
 
 
 def _actions_text(facts: Mapping[str, Any]) -> str:
-    from fsmdp.foundation.checks import show_count
+    from fsmdp.foundation.checks import plural, show_count
 
     count = show_count(facts["actions"])
     made_of = facts["action_variables"]
-    return f"{count} joint ones, of {made_of} variables" if made_of else count
+    return f"{count} joint ones, of {plural(made_of, 'variable')}" if made_of else count
 
 
 def defaults_of(domain: Domain) -> dict[str, Any]:

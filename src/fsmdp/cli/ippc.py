@@ -11,6 +11,8 @@ from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet, Seed
 from fsmdp.cli.screen import print_json, resumable
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import bound_text, plain, with_error
 
 if TYPE_CHECKING:
     from fsmdp.experiments.ippc.published import Problem
@@ -69,14 +71,14 @@ def ippc_command(
     settings = Settings(seconds, episodes, online_episodes, milliseconds, seed)
     wanted = read_problems(problems)
     silent = quiet or as_json
-    left = [len(wanted)]
 
     def tell(problem: Problem, result: Result) -> None:
         if not silent:
             print(_line(problem, result), file=sys.stderr, flush=True)
 
     if not silent:
-        print(f"{left[0]} problems, {seconds:g} s of planning each, in {output}", file=sys.stderr)
+        count = plural(len(wanted), "problem")
+        print(f"{count}, {plain(seconds, 6)} s of planning each, in {output}", file=sys.stderr)
     with resumable(output):
         found = run_problems(wanted, settings, output, executor, workers, address, tell)
     if page is not None:
@@ -102,7 +104,9 @@ def ippc_command(
             print(_line(problem, result))
         for name, values in (("off line", offline), ("on line", online)):
             if values:
-                print(f"mean score {name}: {_mean(values):.3f} over {len(values)} problems")
+                print(
+                    f"mean score {name}: {_mean(values):.3f} over {plural(len(values), 'problem')}"
+                )
     if failed:
         print(f"fsmdp: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(1)
@@ -113,19 +117,21 @@ def _mean(values: dict[Problem, float]) -> float | None:
 
 
 def _line(problem: Problem, result: Result) -> str:
-    from fsmdp.experiments.ippc.page import short, with_error
+    from fsmdp.experiments.ippc.page import SCALE
     from fsmdp.experiments.ippc.published import published
 
     if "error" in result:
         return f"{problem}: {result['error']}"
     known = published().get(problem)
     score = "" if known is None else f", score {known.score(result['mean']):.2f}"
+    mean = with_error(result["mean"], result["standard_error"], SCALE)
+    bound = bound_text(result["upper_bound"], result["exact"], SCALE, 5)
     line = (
-        f"{problem}: {with_error(result['mean'], result['standard_error'])}, no policy more than "
-        f"{short(result['upper_bound'])} ({result['policy']}, {result['seconds']:.0f} s{score})"
+        f"{problem}: {mean}, no policy more than {bound} "
+        f"({result['policy']}, {result['seconds']:.0f} s{score})"
     )
     if "online_mean" in result:
         live = "" if known is None else f", score {known.score(result['online_mean']):.2f}"
-        played = with_error(result["online_mean"], result["online_standard_error"])
+        played = with_error(result["online_mean"], result["online_standard_error"], SCALE)
         line += f"; on line {played}{live}"
     return line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from fsmdp.cli.app import command
 from fsmdp.cli.lists import OF_LEARNERS, complete, learners
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json
-from fsmdp.foundation.numbers import plain
+from fsmdp.foundation.numbers import plain, upper, with_error
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
@@ -116,9 +115,9 @@ def _noting(show: Any) -> Any:
     """What is seen of a run under way: episodes, and the regret so far where V* is known."""
 
     def watch(returns: Any, start_value: float | None) -> None:
-        note = f"mean return {returns[-100:].mean():.4g}"
+        note = f"mean return {plain(returns[-100:].mean(), 4)}"
         if start_value is not None:
-            note = f"regret {start_value * len(returns) - returns.sum():.4g}, {note}"
+            note = f"regret {plain(start_value * len(returns) - returns.sum(), 4)}, {note}"
         show(len(returns), note)
 
     return watch
@@ -127,7 +126,7 @@ def _noting(show: Any) -> Any:
 def _figures(
     model_text: str, start_value: float | None, run: Run, seconds: float
 ) -> dict[str, Any]:
-    from fsmdp.experiments.summary import mean_return_last
+    from fsmdp.experiments.summary import chance_of_regret, mean_return_last
 
     last = run.episodes[-1].row(0, named=True)
     return {
@@ -142,30 +141,20 @@ def _figures(
         "mean_return_last": mean_return_last(run),
         "start_value_exact": start_value,
         "regret": last["regret"],
-        "regret_half_width": None if last["regret"] is None else _noise(run),
+        "regret_half_width": None if last["regret"] is None else chance_of_regret(run),
         "observable_regret_bound": last["observable_regret_bound"],
         "seconds_planning": run.facts["seconds_planning"],
         "seconds": seconds,
     }
 
 
-def _noise(run: Run) -> float | None:
-    """Half of a 95 % interval for the sum of the returns' own noise, which regret contains.
-
-    1.96 sqrt(K) s, with s the deviation of K returns; learning moves them too, so it is wide.
-    """
-    if len(run.episodes) < 2:
-        return None
-    deviation = float(run.episodes["return"].to_numpy().std(ddof=1))
-    return 1.96 * math.sqrt(len(run.episodes)) * deviation
-
-
 def _regret(figures: dict[str, Any]) -> str:
     regret, half = figures["regret"], figures["regret_half_width"]
     if regret is None:
         return "not known without V*"
-    chance = "" if half is None else f" ± {plain(half, 2)} (chance in the returns, 95 %)"
-    return plain(regret, 6) + chance
+    if half is None:
+        return plain(regret, 6)
+    return f"{with_error(regret, half)} (chance in the returns, 95 %)"
 
 
 def _show_run(figures: dict[str, Any], output: str | None) -> None:
@@ -173,9 +162,7 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    def shown(value: float | None, otherwise: str) -> str:
-        return otherwise if value is None else plain(value, 6)
-
+    best, most = figures["start_value_exact"], figures["observable_regret_bound"]
     table = Table(title=escape(figures["model"]), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
@@ -184,11 +171,11 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
         ("learner", figures["learner"] + heuristic),
         ("episodes", f"{figures['episodes']}"),
         ("mean return, last tenth", plain(figures["mean_return_last"], 6)),
-        ("best possible, V*", shown(figures["start_value_exact"], "not known at this size")),
+        ("best possible, V*", "not known at this size" if best is None else plain(best, 6)),
         ("regret", _regret(figures)),
         (
             "observable regret bound",
-            shown(figures["observable_regret_bound"], "none: this learner claims no values"),
+            "none: this learner claims no values" if most is None else upper(most, 6),
         ),
         ("replans", f"{figures['replans']}"),
         ("seconds", f"{figures['seconds']:.2f}, planning {figures['seconds_planning']:.2f}"),

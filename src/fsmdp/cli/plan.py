@@ -15,7 +15,8 @@ from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json, told, working
-from fsmdp.foundation.numbers import percent, plain, with_error
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import bound_text, percent, plain, with_error
 from fsmdp.foundation.progress import listening
 
 if TYPE_CHECKING:
@@ -230,12 +231,13 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
     if silent:
         yield lambda _: None
         return
+    scale = model.largest_size_of_return
     console = Console(stderr=True, emoji=False, highlight=False)
-    console.print(f"{model}, at most {time_limit:g} s", markup=False, soft_wrap=True)
+    console.print(f"{model}, at most {plain(time_limit, 6)} s", markup=False, soft_wrap=True)
     console.print(HEADING, markup=False, style="bold")
     if not console.is_terminal:
         with listening(_compiling(lambda text: console.print(text, markup=False))):
-            yield lambda line: console.print(row_of(line), markup=False, soft_wrap=True)
+            yield lambda line: console.print(row_of(line, scale), markup=False, soft_wrap=True)
         return
     with (
         console.status("starting") as status,
@@ -244,7 +246,7 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
 
         def tell(line: Line) -> None:
             if line.improved:
-                console.print(row_of(line), markup=False, soft_wrap=True)
+                console.print(row_of(line, scale), markup=False, soft_wrap=True)
             status.update(escape(f"{line.seconds:.0f} s, last tried: {line.what}"))
 
         yield tell
@@ -255,15 +257,15 @@ def _compiling(show: Callable[[str], None]) -> Callable[[str], None]:
     return lambda text: show(text) if text.startswith("compiling") else None
 
 
-def row_of(line: Line) -> str:
-    """A line of the log as text."""
+def row_of(line: Line, scale: float = 0.0) -> str:
+    """A line of the log as text; `scale` is the largest return, which rounding is relative to."""
     policy = ""
     if line.incumbent is not None:
-        policy = plain(line.incumbent, 6)
+        policy = plain(line.incumbent, 6, scale)
         if line.standard_error:
-            policy = with_error(line.incumbent, line.standard_error)
+            policy = with_error(line.incumbent, line.standard_error, scale)
     marks = ("P" if "policy" in line.improved else " ") + ("B" if "bound" in line.improved else " ")
-    bound = plain(line.upper_bound, 6)
+    bound = bound_text(line.upper_bound, line.attained, scale)
     return (
         f"{line.seconds:8.1f}  {policy:>20}  {bound:>11}  {percent(line.gap):>7}  "
         f"{marks} {line.what}"
@@ -275,36 +277,31 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fsmdp.foundation.checks import plural
-
     table = Table(title=str(model), show_header=False, min_width=60)
     table.add_column(style="bold")
     table.add_column()
+    scale = model.largest_size_of_return
+    attained = facts["policy_is_exact"] and facts["gap"] <= 0
+    bound = bound_text(facts["upper_bound"], attained, scale)
     earns = "not judged"
     if facts["policy_is_exact"]:
-        earns = plain(facts["policy_mean"], 6)
+        earns = plain(facts["policy_mean"], 6, scale)
     elif facts["policy_mean"] is not None:
-        earned = with_error(facts["policy_mean"], facts["policy_standard_error"])
+        earned = with_error(facts["policy_mean"], facts["policy_standard_error"], scale)
         earns = f"{earned} (standard error)"
     online = []
     if facts.get("online_episodes") == 0:
         online.append(("on line", "the policy is optimal, so nothing is simulated"))
     elif "online_mean" in facts:
-        earned = with_error(facts["online_mean"], facts["online_standard_error"])
+        earned = with_error(facts["online_mean"], facts["online_standard_error"], scale)
         online.append(("on line", f"{earned} over {plural(facts['online_episodes'], 'episode')}"))
     for name, text in (
-        ("certified upper bound", f"{plain(facts['upper_bound'], 6)}, by {facts['proof']}"),
+        ("certified upper bound", f"{bound}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
         ("gap", facts["statement"]),
         *online,
-        ("violation", f"{facts['violation']:.1e} (by elimination, over all states)"),
-        ("method", f"{facts['method']}; {facts['outcome']}"),
-        (
-            "size",
-            f"{facts['functions']} functions, induced width {facts['induced_width']}, "
-            f"{facts['rows']} rows",
-        ),
+        *_rows_of_program(facts, scale),
         ("seconds", f"{facts['seconds']:.2f}"),
         ("chosen", "\n".join(facts["choices"])),
         *(("note", note) for note in facts["notes"]),
@@ -313,3 +310,18 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     if output is not None:
         table.add_row("plan", escape(output))
     Console(emoji=False).print(table)
+
+
+def _rows_of_program(facts: dict[str, Any], scale: float) -> list[tuple[str, str]]:
+    """How the linear program went, where it is what proves the bound."""
+    if facts["proof"] != "elimination":
+        return [("method", facts["method"])]
+    violation = plain(facts["violation"], 2, scale)
+    size = f"{plural(facts['functions'], 'function')}, induced width {facts['induced_width']}"
+    if facts["rows"]:
+        size += f", {plural(facts['rows'], 'row')}"
+    return [
+        ("violation", f"{violation} (by elimination, over all states)"),
+        ("method", f"{facts['method']}; {facts['outcome']}"),
+        ("size", size),
+    ]

@@ -11,6 +11,7 @@ from fsmdp.cli import lists
 from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
 from fsmdp.cli.screen import episodes_bar, print_json, working
+from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, with_error
 
 
@@ -84,11 +85,16 @@ def simulate_command(
         return
     from rich.console import Console
 
-    how = policy if online is None else f"{policy}, with {online:g} ms of rollouts a decision"
+    scale = model.largest_size_of_return
+    how = (
+        policy if online is None else f"{policy}, with {plain(online, 6)} ms of rollouts a decision"
+    )
+    earned = with_error(runs.mean, runs.standard_error, scale)
     Console(emoji=False).print(
-        f"{model}\n{how}: {with_error(runs.mean, runs.standard_error)} (standard error) over "
-        f"{episodes:,} episodes of {runs.steps} steps (from {plain(facts['lowest'], 6)} to "
-        f"{plain(facts['highest'], 6)}), "
+        f"{model}\n{how}: {earned} (standard error) over "
+        f"{episodes:,} episodes of {plural(runs.steps, 'step')} (from "
+        f"{plain(facts['lowest'], 6, scale)} to "
+        f"{plain(facts['highest'], 6, scale)}), "
         f"{facts['steps_per_second']:,.0f} steps/s",
         highlight=False,
         markup=False,

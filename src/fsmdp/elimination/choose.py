@@ -101,7 +101,8 @@ class Elimination:
             f"{self.why}\n"
             f"induced width  {self.induced_width}\n"
             f"largest table  {size_text(self.largest_table)} entries\n"
-            f"all tables     {size_text(self.n_rows)} entries in {len(self.schedule.steps)} steps\n"
+            f"all tables     {size_text(self.n_rows)} entries in "
+            f"{plural(len(self.schedule.steps), 'step')}\n"
             f"messages       {size_text(self.schedule.n_messages)} numbers"
         )
 

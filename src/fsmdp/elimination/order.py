@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError, WidthError
+from fsmdp.foundation.checks import plural
 from fsmdp.model.variables import Scope
 
 DEFAULT_LIMIT = 2**26
@@ -49,7 +50,7 @@ class Order:
 
     def __repr__(self) -> str:
         return (
-            f"Order({len(self.variables)} variables, induced width {self.induced_width}, "
+            f"Order({plural(len(self.variables), 'variable')}, induced width {self.induced_width}, "
             f"largest table {size_text(self.largest_table)} entries, "
             f"total {size_text(self.total_entries)} entries)"
         )
@@ -172,8 +173,8 @@ def width_error(
 ) -> WidthError:
     """The refusal: what would have been needed, and what to do instead."""
     return WidthError(
-        f"eliminating {n_variables} variables needs {what} of {size_text(entries)} entries "
-        f"({_memory_text(8 * entries)}){where} (induced width {width}, limit "
+        f"eliminating {plural(n_variables, 'variable')} needs {what} of {size_text(entries)} "
+        f"entries ({_memory_text(8 * entries)}){where} (induced width {width}, limit "
         f"{size_text(limit)}); use a smaller basis, pass elimination_order=..., allow larger "
         "tables with limit=..., or bound maxima from above with mini_bucket=...."
     )

@@ -185,9 +185,13 @@ class _Search:
             )
             self.paths_left -= followed
             if status == TOO_MANY:
-                found = show_count(self.n_found)
+                found = (
+                    "1 state was"
+                    if self.n_found == 1
+                    else f"{show_count(self.n_found)} states were"
+                )
                 raise SizeError(
-                    f"the states that can be reached: {found} states were found, and more than "
+                    f"the states that can be reached: {found} found, and more than "
                     f"{show_count(self.room.paths)} combinations of outcomes have to be followed; "
                     "where most variables change by themselves use fsmdp.plan, which does not "
                     "list states."

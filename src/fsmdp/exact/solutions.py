@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import PolicyError, SizeError
 from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.foundation.checks import as_step, plural, show
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import State, state_strides
@@ -133,4 +134,5 @@ class ExactSolution(Rebuilt):
     def __repr__(self) -> str:
         count = self.values.shape[1]
         states = plural(count, "state" if self.reached is None else "reachable state")
-        return f"ExactSolution({states}, start value {self.start_value:.6g})"
+        value = plain(self.start_value, 6, self.model.largest_size_of_return)
+        return f"ExactSolution({states}, start value {value})"

@@ -12,7 +12,7 @@ from fsmdp.exact.contraction import Branch, plan_contractions
 from fsmdp.exact.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
 from fsmdp.exact.induction import Actions, action_type, induct_backward, iterate_values
 from fsmdp.exact.solutions import ExactSolution
-from fsmdp.foundation.checks import as_number, as_whole, show, show_count, show_memory
+from fsmdp.foundation.checks import as_number, as_whole, plural, show, show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
 
@@ -169,7 +169,7 @@ def _too_large(where: str, what: str, needed: int, limit: int) -> SizeError:
 
 def _show_states(model: FactoredMDP) -> str:
     many = model.n_states >= 10**7
-    return f"10^{model.log10_states:.1f} states" if many else f"{model.n_states} states"
+    return f"10^{model.log10_states:.1f} states" if many else plural(model.n_states, "state")
 
 
 def sweep_back(

@@ -107,6 +107,11 @@ class ModelFacts:
             return None
         return relative_gap(self.plan_upper_bound, self.plan_policy_mean)
 
+    @property
+    def scale(self) -> float:
+        """What rounding of a bound is relative to: the sizes of what is added up to it."""
+        return self.w_norm or 0.0
+
     def reaches(self, episodes: int) -> bool:
         """Whether what is said of regret goes as far as so many episodes."""
         grid = (self.regret_bound or {}).get("episodes")

@@ -11,13 +11,15 @@ import numpy as np
 
 from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus
 from fsmdp.foundation.html import figures_table
-from fsmdp.foundation.numbers import plain
+from fsmdp.foundation.numbers import mean_and_error
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
     from fsmdp.experiments.report.trials import Trials
 
 CONFIDENCE = 0.95
+
+NORMAL_QUANTILE = 1.959964
 
 
 def half_widths(samples: Floats) -> Floats | None:
@@ -49,8 +51,8 @@ class Interval:
         return Interval(float(samples.mean()), None if half is None else float(half))
 
     def __str__(self) -> str:
-        width = "" if self.half_width is None else f" ± {plain(self.half_width, 2)}"
-        return f"{plain(self.mean, 5)}{width}"
+        mean, half = mean_and_error(self.mean, self.half_width)
+        return f"{mean} ± {half}" if half else mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +79,17 @@ class Row:
 def mean_return_last(run: Run) -> float:
     """Mean return of the last tenth of the episodes."""
     return float(run.episodes["return"].tail(max(1, len(run.episodes) // 10)).mean())  # type: ignore[arg-type]
+
+
+def chance_of_regret(run: Run) -> float | None:
+    """Half of a 95 % interval for the sum of the returns' own noise, which regret contains.
+
+    1.96 sqrt(K) s, with s the deviation of K returns; learning moves them too, so it is wide.
+    """
+    if len(run.episodes) < 2:
+        return None
+    deviation = float(run.episodes["return"].to_numpy().std(ddof=1))
+    return NORMAL_QUANTILE * math.sqrt(len(run.episodes)) * deviation
 
 
 def final_figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:

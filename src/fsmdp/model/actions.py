@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError, PolicyError, SizeError
-from fsmdp.foundation.checks import as_whole, is_whole, show, show_count
+from fsmdp.foundation.checks import as_whole, is_whole, plural, show, show_count
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable, as_variables, find_positions, positions_by_name
 
@@ -371,7 +371,7 @@ class Actions(Sequence[str]):
         more = ", ..." if len(self.variables) > 3 else ""
         limit = "" if self.at_most is None else f", at_most={self.at_most}"
         table = f", {len(self.forbidden)} forbidden" if self.forbidden else ""
-        return f"Actions({len(self.variables)} variables: {names}{more}{limit}{table})"
+        return f"Actions({plural(len(self.variables), 'variable')}: {names}{more}{limit}{table})"
 
 
 def action_variables(actions: Sequence[str]) -> tuple[Variable, ...]:

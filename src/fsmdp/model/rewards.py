@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_name, as_number, show
 from fsmdp.foundation.equality import Compared
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.cases import Case, Cases, as_cases, partition
 from fsmdp.model.tables import Table, sorted_table
 from fsmdp.model.variables import Variable, find_positions, positions_by_name
@@ -107,7 +108,8 @@ def resolve_mean(
     slack = BOUND_TOLERANCE * max(1.0, abs(reward.low), abs(reward.high))
     if lowest < reward.low - slack or highest > reward.high + slack:
         raise ModelError(
-            f"{where}: means run from {lowest:.6g} to {highest:.6g}, expected all within "
-            f"[{reward.low:.6g}, {reward.high:.6g}]; widen low and high or correct the table."
+            f"{where}: means run from {plain(lowest, 6)} to {plain(highest, 6)}, expected all "
+            f"within [{plain(reward.low, 6)}, {plain(reward.high, 6)}]; widen low and high or "
+            "correct the table."
         )
     return sorted_table(parents, case.table)

@@ -22,6 +22,7 @@ from fsmdp.foundation.checks import (
 )
 from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.actions import Actions, inputs_of, n_listed, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import JOINT, Case, Cases, as_cases, common_groups, partition
@@ -210,7 +211,7 @@ class Structure(Compared):
                 ("reward terms", len(self.rewards)),
                 ("basis functions", len(self.basis)),
                 ("cells to estimate", show_count(self.cells)),
-                ("most that an episode can earn", f"{self.largest_return:.6g}"),
+                ("most that an episode can earn", plain(self.largest_return, 6)),
             ),
         )
 

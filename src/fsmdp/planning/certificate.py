@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import plain
+from fsmdp.foundation.numbers import plain, upper
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -46,13 +46,14 @@ class Certificate:
         return max(0.0, float(self.violations.max()))
 
     def _repr_html_(self) -> str:
+        scale = abs(self.upper_bound)
         return facts_table(
             "Certificate",
             (
-                ("no policy earns more than", f"{self.upper_bound:.6g}"),
-                ("largest violation before lifting", f"{self.violation:.2g}"),
+                ("no policy earns more than", upper(self.upper_bound, 6)),
+                ("largest violation before lifting", plain(self.violation, 2, scale)),
                 ("at", f"step {self.witness.step}, action {self.witness.action}"),
-                ("lifted by, at the first step", f"{self.lifts[0]:.2g}"),
+                ("lifted by, at the first step", plain(self.lifts[0], 2, scale)),
             ),
         )
 

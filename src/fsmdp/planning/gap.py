@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import percent
+from fsmdp.foundation.numbers import lower, percent, percent_at_most, plain, upper
 
 ROUNDING, ROUNDING_OF_SUMS = 1e-9, 1e-13
 """Differences that say nothing: relative to bound and mean, and to the largest return there can be.
@@ -94,27 +94,34 @@ class RelativeGap(float):
             return None
         return gap / abs(self.upper_bound)
 
+    @property
+    def attained(self) -> bool:
+        """Whether the policy's value is known, and is the bound up to rounding."""
+        return self.exact and self <= 0
+
     def statement(self) -> str:
         """What is established of the policy, in a sentence."""
         if self.exact and self <= SOLVED:
-            missing = max(0.0, self.upper_bound - self.mean)
-            loss = f"{missing:.1g}" if self else "rounding"
+            loss = percent_at_most(self) if self else "rounding"
             return f"the policy is optimal up to {loss}, by {self.proof}"
         if self.lower_limit is None:
             return "nothing is promised of the policy's mean"
         if not math.isfinite(self.upper_bound - self.mean):
             return "nothing is established: the bound or the policy's mean is not finite"
-        sure = "exactly" if self.exact else f"with probability at least {100 * self.level:.4g} %"
+        sure = (
+            "exactly" if self.exact else f"with probability at least {plain(100 * self.level, 4)} %"
+        )
         limit = self.relative_limit
         if limit is None or limit >= 1:
-            earns = f"{'' if self.exact else 'at least '}{self.lower_limit:.6g}"
-            most = f"no policy more than {self.upper_bound:.6g}"
+            earns = f"at least {lower(self.lower_limit, 6, self.scale)}"
+            if self.exact:
+                earns = plain(self.mean, 6, self.scale)
+            most = f"no policy more than {upper(self.upper_bound, 6, self.scale)}"
             return f"the policy earns {earns} {sure}, {most}"
         if self.exact:
-            return (
-                f"the policy earns {self.mean:.6g} {sure}: within {100 * limit:.3g} % of the best"
-            )
-        return f"{sure} the policy is within {100 * limit:.3g} % of the best"
+            earns = plain(self.mean, 6, self.scale)
+            return f"the policy earns {earns} {sure}: within {percent_at_most(limit)} of the best"
+        return f"{sure} the policy is within {percent_at_most(limit)} of the best"
 
 
 def relative_gap(upper_bound: float, mean: float, scale: float = 0.0) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsmdp.foundation.numbers import with_error
+from fsmdp.foundation.numbers import plain, with_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Incumbent:
 
     def __str__(self) -> str:
         if self.exact:
-            return f"{self.mean:.6g}, exactly"
-        return with_error(self.mean, self.standard_error)
+            return f"{plain(self.mean, 6, self.scale)}, exactly"
+        return with_error(self.mean, self.standard_error, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,8 @@ class Line:
     """(upper bound - incumbent) / |upper bound|; None as long as there is no incumbent."""
     improved: str = ""
     """What this line improved: "policy", "bound", both, or nothing."""
+
+    @property
+    def attained(self) -> bool:
+        """Whether the incumbent earns the bound, up to rounding, in every episode or exactly."""
+        return self.standard_error == 0 and self.gap == 0

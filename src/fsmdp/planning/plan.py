@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import bound_text, percent_at_most, upper
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup
@@ -21,7 +22,7 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
-from fsmdp.planning.gap import RelativeGap
+from fsmdp.planning.gap import ROUNDING, RelativeGap
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import CompiledPolicy
@@ -294,7 +295,7 @@ class Plan:
         """The plan itself if its programs were solved to the end; a PlanningError otherwise."""
         if self.status is not Status.OPTIMAL:
             raise PlanningError(
-                f"the plan's linear programs: {self.status}. Its bound {self.upper_bound:.6g} is "
+                f"the plan's linear programs: {self.status}. Its bound {self._most} is "
                 "certified but may not be the tightest of its basis; give more time "
                 "(time_limit=...) or a looser tolerance."
             )
@@ -304,21 +305,43 @@ class Plan:
     def outcome(self) -> str:
         """What was established: which program, and how close to its optimum."""
         program = f"linear program of {plural(len(self.basis), 'function')}"
-        if self.status is Status.OPTIMAL:
-            left = max(0.0, self.certified_objective - self.dual_bound)
-            return f"{program} solved to {left:.1g}"
-        return f"{program} not solved ({self.status})"
+        solved = self.status is Status.OPTIMAL
+        if not self.rows and len(self.basis) == 1:
+            return "no linear program" if solved else f"no linear program solved ({self.status})"
+        if not solved:
+            return f"{program} not solved ({self.status})"
+        left = max(0.0, self.certified_objective - self.dual_bound)
+        size = max(self.scale, abs(self.dual_bound))
+        if left <= ROUNDING * size:
+            return f"{program} solved"
+        return (
+            f"{program} solved to {percent_at_most(left / size) if left < size else upper(left, 1)}"
+        )
+
+    @property
+    def scale(self) -> float:
+        """What rounding is relative to: the largest return, or the sizes of the bound's terms."""
+        if self.incumbent is not None and self.incumbent.scale:
+            return self.incumbent.scale
+        sizes = np.array([np.abs(function.values).max() for function in self.basis])
+        return float((np.abs(self.bound_weights) @ sizes).max())
+
+    @property
+    def _most(self) -> str:
+        attained = self.gap is not None and self.gap.attained
+        return bound_text(self.upper_bound, attained, self.scale)
 
     def _repr_html_(self) -> str:
+        by_elimination = self.bound.proof == "elimination"
         return facts_table(
             f"Plan ({self.method})",
             (
-                ("no policy earns more than", f"{self.upper_bound:.6g}, by {self.bound.proof}"),
+                ("no policy earns more than", f"{self._most}, by {self.bound.proof}"),
                 ("policy", self.incumbent and self.incumbent.name),
                 ("policy earns", self.incumbent),
                 ("gap", self.statement()),
-                ("linear programs", self.outcome),
-                ("induced width", self.induced_width),
+                ("linear programs", self.outcome if by_elimination else None),
+                ("induced width", self.induced_width if by_elimination else None),
                 ("seconds", f"{sum(self.seconds.values()):.2f}"),
             ),
         )
@@ -328,9 +351,10 @@ class Plan:
         if self.incumbent is not None:
             return (
                 f"Plan({self.method}: policy earns {self.incumbent}, no policy more than "
-                f"{self.upper_bound:.6g}, certified by {self.bound.proof}; {total:.2f} s)"
+                f"{self._most}, certified by {self.bound.proof}; {total:.2f} s)"
             )
         return (
-            f"Plan({self.method}: no policy earns more than {self.upper_bound:.6g}, certified; "
-            f"{self.outcome}, induced width {self.induced_width}, {self.rows} rows, {total:.2f} s)"
+            f"Plan({self.method}: no policy earns more than {self._most}, certified; "
+            f"{self.outcome}, induced width {self.induced_width}, {plural(self.rows, 'row')}, "
+            f"{total:.2f} s)"
         )

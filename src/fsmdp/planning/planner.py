@@ -11,6 +11,7 @@ from warnings import warn
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.foundation.checks import show
+from fsmdp.foundation.numbers import upper
 from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant, check_invariants
 from fsmdp.model.mdp import FactoredMDP, check_model
@@ -108,7 +109,7 @@ class Planner:
         clock = Clock(self.time_limit)
         with clock.listening():
             found = self.respond(request, clock, tell)
-        warn_if_trivial(found)
+        warn_if_trivial(found, model.largest_size_of_return)
         return found
 
     def prepare(self, request: Request) -> None:
@@ -146,13 +147,17 @@ def check_tell(tell: object) -> None:
         raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
 
 
-def warn_if_trivial(found: Plan) -> None:
-    """Say so if a plan's bound is worth nothing, to whom called its planner."""
-    if found.upper_bound >= found.trivial_bound:
+def warn_if_trivial(found: Plan, scale: float) -> None:
+    """Say so if a plan's bound is worth nothing, to whom called its planner.
+
+    A policy that earns as much as the bound needs no better one.
+    """
+    closed = found.gap is not None and found.gap <= 0
+    if found.upper_bound >= found.trivial_bound and not closed:
         warn(
-            f"the plan's bound {found.upper_bound:.6g} is no better than the trivial one, the "
-            "largest reward at every step; give it more time, or a basis with fewer functions if "
-            "time was up (Basis.singles), with more if it was not (Basis.pairs).",
+            f"the plan's bound {upper(found.upper_bound, 6, scale)} is no better than the trivial "
+            "one, the largest reward at every step; give it more time, or a basis with fewer "
+            "functions if time was up (Basis.singles), with more if it was not (Basis.pairs).",
             TrivialBoundWarning,
             stacklevel=4,
         )

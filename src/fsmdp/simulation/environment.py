@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import given_action
@@ -82,7 +83,7 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         self._step += 1
         rewards = self._record.rewards[0, 0].copy()
         reward = float(rewards.sum())
-        self._last = f"{name}, reward {reward:.4g}"
+        self._last = f"{name}, reward {plain(reward, 4)}"
         truncated = horizon is not None and self._step > horizon
         return (
             self._observation(),
@@ -104,7 +105,7 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
             return "not begun: call reset()"
         horizon = self.model.horizon
         if horizon is not None and self._step > horizon:
-            return f"end after {horizon} steps ({self._last}): {shown}"
+            return f"end after {plural(horizon, 'step')} ({self._last}): {shown}"
         of = f"/{horizon}" if horizon else ""
         return f"step {self._step}{of} ({self._last}): {shown}"
 

@@ -9,9 +9,9 @@ from warnings import warn
 import numpy as np
 
 from fsmdp.errors import ModelError, PoorPolicyWarning
-from fsmdp.foundation.checks import as_number, show
+from fsmdp.foundation.checks import as_number, plural, show
 from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import with_error
+from fsmdp.foundation.numbers import upper, with_error
 from fsmdp.foundation.progress import Report
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
@@ -43,6 +43,8 @@ class Gap:
     lower_limit: float | None = None
     level: float = LEVEL
     baselines: Mapping[str, Runs] = field(default_factory=dict)
+    scale: float = 0.0
+    """Size of the largest return that there can be, which rounding is relative to."""
 
     @property
     def gap(self) -> float:
@@ -57,9 +59,8 @@ class Gap:
     def relative(self) -> RelativeGap:
         """The gap as a fraction of the bound; infinite if the bound is zero and the gap is not."""
         runs = self.runs
-        return RelativeGap(
-            self.upper_bound, runs.mean, runs.standard_error, self.lower_limit, self.level
-        )
+        judged = runs.mean, runs.standard_error, self.lower_limit, self.level
+        return RelativeGap(self.upper_bound, *judged, scale=self.scale)
 
     @property
     def relative_limit(self) -> float | None:
@@ -80,22 +81,24 @@ class Gap:
         return self.relative.statement()
 
     def _repr_html_(self) -> str:
-        error = self.runs.standard_error
         return facts_table(
             "Gap",
             (
-                ("no policy earns more than", f"{self.upper_bound:.6g}"),
-                ("policy earns", f"{with_error(self.runs.mean, error)} (standard error)"),
-                *((f"{name} earns", f"{runs.mean:.6g}") for name, runs in self.baselines.items()),
+                ("no policy earns more than", upper(self.upper_bound, 6, self.scale)),
+                ("policy earns", f"{self._earned(self.runs)} (standard error)"),
+                *((f"{name} earns", self._earned(runs)) for name, runs in self.baselines.items()),
                 ("established", self.statement()),
             ),
         )
 
     def __repr__(self) -> str:
         return (
-            f"Gap(policy earns {with_error(self.runs.mean, self.runs.standard_error)}, no policy "
-            f"more than {self.upper_bound:.6g}; {self.statement()})"
+            f"Gap(policy earns {self._earned(self.runs)}, no policy more than "
+            f"{upper(self.upper_bound, 6, self.scale)}; {self.statement()})"
         )
+
+    def _earned(self, runs: Runs) -> str:
+        return with_error(runs.mean, runs.standard_error, self.scale)
 
 
 def certified_gap(
@@ -133,7 +136,7 @@ def certified_gap(
             "acting at random": rollout(model, "random", episodes, seed),
         }
     limit = limit_of_mean(model, runs, level)
-    gap = Gap(plan.upper_bound, runs, limit, level, others)
+    gap = Gap(plan.upper_bound, runs, limit, level, others, model.largest_size_of_return)
     if gap.no_better_than:
         warn(poor_policy_text(gap), PoorPolicyWarning, stacklevel=2)
     return gap
@@ -147,8 +150,8 @@ def poor_policy_text(gap: Gap) -> str:
     )
     return (
         f"the policy earns {with_error(gap.runs.mean, gap.runs.standard_error)}, which "
-        f"{len(gap.runs.returns)} episodes cannot tell to be better than {found}; try another "
-        "basis (Basis.pairs) or method."
+        f"{plural(len(gap.runs.returns), 'episode')} cannot tell to be better than {found}; try "
+        "another basis (Basis.pairs) or method."
     )
 
 

@@ -275,7 +275,7 @@ class Loop:
                 plan.upper_bound + slack, "elimination, with exclusive variables joined"
             )
         self.hand.note(
-            f"program of {program.name}, {len(plan.basis)} functions",
+            f"program of {program.name}, {plural(len(plan.basis), 'function')}",
             "bound" if self.hand.upper_bound < before else "",
         )
 
@@ -310,14 +310,16 @@ class Loop:
             self.hand.note(f"{name}: {str(error).partition(';')[0]}")
             return None
         if left_out:
-            self.hand.note(f"{name}: {left_out} functions left out, of the largest tables")
+            self.hand.note(
+                f"{name}: {plural(left_out, 'function')} left out, of the largest tables"
+            )
         return Engine(name, view, fitting)
 
     def _fit(self, engine: Engine) -> None:
         """One round: fit, judge, and meet more states."""
         policy = engine.fitting.fit(self.hand.searching.check)
         engine.n_fits += 1
-        name = f"{engine.name}, {len(engine.fitting.basis)} functions"
+        name = f"{engine.name}, {plural(len(engine.fitting.basis), 'function')}"
         judged = self.hand.consider(name, engine.view, policy)
         engine.best = max(engine.best, judged.mean)
         states = self.hand.judge.arena.states(
@@ -448,7 +450,7 @@ class Loop:
             return
         slack = rounding(view.model) if view.joined else 0.0
         better = self.hand.lower(found.upper_bound + slack, "search from the start")
-        name = f"{view.name}search below {what}, {found.expanded} states"
+        name = f"{view.name}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
             self.hand.solved(name, view, found.policy, found.lower_bound - slack)
             return

@@ -9,11 +9,11 @@ from typing import Any
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import suggest
-from fsmdp.foundation.numbers import percent, plain
+from fsmdp.foundation.numbers import bound_text, percent, plain
 from fsmdp.foundation.progress import bar, check_progress, stages
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.cutting_planes import CuttingPlanes
@@ -75,7 +75,7 @@ def plan(
     }
     planner = find_planner(method, options)
     check_tell(tell)
-    with _shown(progress, planner) as show_line:
+    with _shown(progress, planner, model) as show_line:
 
         def hear(line: Line) -> None:
             for one in (tell, show_line):
@@ -87,7 +87,7 @@ def plan(
 
 
 @contextmanager
-def _shown(progress: bool | Tell, planner: Planner) -> Iterator[Tell | None]:
+def _shown(progress: bool | Tell, planner: Planner, model: FactoredMDP) -> Iterator[Tell | None]:
     """What to call with each line of the log: the caller's function, a bar, or nothing.
 
     Of a planner that keeps no log, what the library says meanwhile is shown.
@@ -102,18 +102,19 @@ def _shown(progress: bool | Tell, planner: Planner) -> Iterator[Tell | None]:
         yield progress or None
         return
     time_limit = getattr(planner, "time_limit", None)
-    text = "planning" if time_limit is None else f"planning, at most {time_limit:g} s"
+    text = "planning" if time_limit is None else f"planning, at most {plain(time_limit, 6)} s"
     if not planner.keeps_log:
         with stages(True, text):
             yield None
         return
+    scale = check_model(model, "plan").largest_size_of_return
     with bar(text, None) as update:
 
         def show_line(line: Line) -> None:
-            policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6)}, "
+            policy = "" if line.incumbent is None else f"policy {plain(line.incumbent, 6, scale)}, "
             # What matters most comes first, since a narrow screen cuts the end.
-            gap = f"gap {percent(line.gap)}"
-            note = f"{gap}, {policy}bound {plain(line.upper_bound, 6)}; {line.what}"
+            bound = bound_text(line.upper_bound, line.attained, scale)
+            note = f"gap {percent(line.gap)}, {policy}bound {bound}; {line.what}"
             update(line.seconds, note)
 
         yield show_line

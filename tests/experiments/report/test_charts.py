@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from fabricated import BEST, LEARNERS, fabricate, facts_of_ring
 
-from fsmdp.experiments.report.charts import Role
+from fsmdp.experiments.report.charts import Role, mark_text
 from fsmdp.experiments.report.curves import (
     effort_chart,
     interval_chart,
@@ -194,7 +194,9 @@ def test_differences_that_may_be_chance_are_said_to_be():
     assert "overlaps that of UCRL-Factored" in verdict("ring-6", overlapping)
     assert tally([overlapping]) == ""
     trials, facts = charted(fabricate(seeds=1))
-    assert "no clear winner" in verdict("ring-6", rows_of_model("ring-6", trials, facts))
+    alone = verdict("ring-6", rows_of_model("ring-6", trials, facts))
+    assert alone.endswith("one seed, so no clear winner.")
+    assert "interval" not in alone
     same = tuple(replace(LEARNERS[0], id=name, label=name) for name in ("one", "two"))
     trials, facts = charted(fabricate(learners=same))
     assert "no clear winner" in verdict("ring-6", rows_of_model("ring-6", trials, facts))
@@ -238,12 +240,31 @@ def test_the_certified_gap_is_that_of_bound_and_policy():
         (1234.5, 678.0, ("1,230", "680")),
         (300.0, 0.0, ("300", "0")),
         (1000.0, 0.0, ("1,000", "0")),
-        (9.36006, None, ("9.360", "")),
-        (123456.0, None, ("123,500", "")),
+        (9.36006, None, ("9.36", "")),
+        (123456.0, None, ("123,456", "")),
     ],
 )
 def test_means_are_written_to_as_many_places_as_their_interval_warrants(mean, half_width, written):
     assert mean_and_half_width(Interval(mean, half_width)) == written
+
+
+def test_one_seed_has_no_intervals_in_words():
+    trials, facts = charted(fabricate(seeds=1))
+    chart = finals_chart(rows_of_model("ring-6", trials, facts), facts)
+    assert chart.caption.startswith("Mean return over the last tenth of episodes, of one seed.")
+    finals = rows_of_model("ring-6", trials, replace(facts, start_value_exact=1.0))
+    assert "not below V* in the last tenth of episodes" in verdict("ring-6", finals)
+
+
+def test_large_values_are_written_out_and_bounds_rounded_up():
+    large = replace(facts_of_ring(bound=6786921.3), start_value_exact=6610300.4)
+    trials, _ = charted(fabricate())
+    assert "No policy earns more than 6786922, by" in certified(large)
+    assert "V* = 6610300 exactly" in regret_chart(trials, large).caption
+    unknown = replace(large, start_value_exact=None)
+    assert "Σ (6786922 − return)" in regret_chart(trials, unknown).caption
+    assert mark_text("V*", 6610300.4) == "V* = 6610300"
+    assert mark_text("certified upper bound", 6610300.4) == "certified upper bound = 6610301"
 
 
 def test_dots_stand_beside_the_certified_bound():

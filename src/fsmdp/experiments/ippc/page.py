@@ -9,6 +9,7 @@ from typing import Any
 from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
 from fsmdp.experiments.ippc.run import Result
 from fsmdp.foundation.disk import write_file
+from fsmdp.foundation.numbers import bound_text, plain, with_error
 from fsmdp.planning.gap import WORTH_SAYING, relative_gap
 
 SHOWN = ("prost_1s", "prost_5s", "gurobiplan_5s", "jaxplan_5s")
@@ -16,7 +17,8 @@ SHOWN = ("prost_1s", "prost_5s", "gurobiplan_5s", "jaxplan_5s")
 
 FIGURE = "ippc.svg"
 
-NOTHING = 1e-6
+SCALE = 1e6
+"""More than an episode of these problems returns: what is rounding beside it is shown as 0."""
 
 INTRODUCTION = """# Scoreboard
 
@@ -137,35 +139,26 @@ def _problems(results: Mapping[Problem, Result]) -> str:
 
 def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
     known = published().get(problem)
-    earned = with_error(result["mean"], result["standard_error"])
+    earned = with_error(result["mean"], result["standard_error"], SCALE)
     cells = [str(problem), f"10^{result['log10_states']:.1f}", earned]
     best = result["mean"]
     if online:
         value = ""
         if "online_mean" in result:
-            value = with_error(result["online_mean"], result["online_standard_error"])
+            value = with_error(result["online_mean"], result["online_standard_error"], SCALE)
             best = max(best, result["online_mean"])
         cells.append(value)
-    cells.append(("= " if result["exact"] else "") + short(result["upper_bound"]))
+    bound = bound_text(result["upper_bound"], result["exact"], SCALE, 5)
+    cells.append(("= " if result["exact"] else "") + bound)
     # Nobody earns more than an exact value: what episodes say beyond it is luck.
     gap = 0.0 if result["exact"] else relative_gap(result["upper_bound"], best)
-    cells.append("" if gap > WORTH_SAYING else f"{100 * gap:.3g} %")
+    cells.append("" if gap > WORTH_SAYING else f"{plain(100 * gap, 3)} %")
     way = result["trivial_bound"] - best
     closed = (result["trivial_bound"] - result["upper_bound"]) / way if way > 0 else 1.0
     cells.append(f"{100 * min(1.0, max(0.0, closed)):.0f} %")
-    cells.append("" if known is None else f"{known.best:.5g} ({known.best_planner})")
+    cells.append("" if known is None else f"{plain(known.best, 5)} ({known.best_planner})")
     cells.append("" if known is None else f"{known.score(best):.2f}")
     return cells
-
-
-def short(value: float) -> str:
-    """A number to five digits; what is 0 up to rounding is 0."""
-    return "0" if abs(value) < NOTHING else f"{value:.5g}"
-
-
-def with_error(mean: float, error: float) -> str:
-    """A mean and its standard error."""
-    return f"{short(mean)} ± {error:.2g}" if error < 10 else f"{short(mean)} ± {error:.0f}"
 
 
 def draw(results: Mapping[Problem, Result]) -> bytes:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from fsmdp.foundation.numbers import plain, upper
 from fsmdp.model.tables import Floats
 
 ROOM = 1.5
@@ -100,6 +101,12 @@ class DotChart(Captioned):
     x_label: str
     dots: tuple[Dot, ...]
     marks: tuple[tuple[str, float], ...]
+
+
+def mark_text(label: str, value: float) -> str:
+    """A mark in words: an optimal value, or a bound, which is rounded up."""
+    shown = plain(value, 5) if label == "V*" else upper(value, 5)
+    return f"{label} = {shown}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

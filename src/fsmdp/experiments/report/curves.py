@@ -20,6 +20,8 @@ from fsmdp.experiments.report.estimates import (
 from fsmdp.experiments.report.trials import Trials
 from fsmdp.experiments.store import ModelFacts
 from fsmdp.experiments.summary import half_widths
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.numbers import plain, upper
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.tables import Floats
 
@@ -40,11 +42,11 @@ def model_charts(trials: Sequence[Trials], facts: ModelFacts) -> tuple[Chart, ..
 def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
     """Regret over episodes where V* is known, else what bounds it."""
     panels = []
-    known = facts.start_value_exact is not None
     column = regret_column(facts)
     panels.append(_panel(trials, regret_name(facts), lambda t: t.series(column)))
-    if known:
-        title, text = "Regret", f"Σ (V* − return), V* = {facts.start_value_exact:.6g} exactly. "
+    if facts.start_value_exact is not None:
+        best = plain(facts.start_value_exact, 6, facts.scale)
+        title, text = "Regret", f"Σ (V* − return), V* = {best} exactly. "
     else:
         title = "Bounds on the regret"
         text = (
@@ -61,8 +63,9 @@ def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
                     lambda t: np.cumsum(bound - t.required("return"), axis=1),
                 )
             )
+            shown = upper(bound, 6, facts.scale)
             text += (
-                f"Below, Σ ({bound:.6g} − return): no policy earns more than that bound, so the "
+                f"Below, Σ ({shown} − return): no policy earns more than that bound, so the "
                 "expected regret is at most this, and two curves differ by as much as the regrets. "
             )
     return Chart("regret", title, text + _seeds_text(trials, bands=True), _with_lines(panels))
@@ -122,8 +125,8 @@ def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
             Line(label, np.array([1.0, last]), np.array([value, value]), role=Role.REFERENCE)
         )
     text = (
-        f"Moving means over {window} episodes. With triangles: V₁(s₁) of the plan that was "
-        "followed, for learners that have one; it should come down to the returns. "
+        f"Moving means over {plural(window, 'episode')}. With triangles: V₁(s₁) of the plan that "
+        "was followed, for learners that have one; it should come down to the returns. "
     )
     panel = Panel("return and optimistic value", tuple(lines))
     return Chart(
@@ -151,9 +154,9 @@ def interval_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
         _panel(trials, "slack of the policy", smoothed("slack")),
     ]
     text = (
-        f"Summed along each episode, moving means over {window} episodes. Width: what the "
-        "intervals leave open about the actions taken. Slack: V(s) − max Q(s, a), which is 0 where "
-        "the plan is tight. While the truth lies in the intervals, the expected regret of an "
+        f"Summed along each episode, moving means over {plural(window, 'episode')}. Width: what "
+        "the intervals leave open about the actions taken. Slack: V(s) − max Q(s, a), which is 0 "
+        "where the plan is tight. While the truth lies in the intervals, the expected regret of an "
         "episode is at most the mean of their sum. Learners that have neither are left out. "
     )
     return Chart(
@@ -260,7 +263,7 @@ def _theorem_line(facts: ModelFacts) -> Line:
 
 
 def _slope_note(fit: Slope | None) -> str:
-    return "" if fit is None else f"slope {fit.slope:.2f}"
+    return "" if fit is None else f"slope {fit.slope:z.2f}"
 
 
 def _window(trials: Sequence[Trials]) -> int:

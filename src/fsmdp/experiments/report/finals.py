@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 from fsmdp.experiments.report.charts import Dot, DotChart
 from fsmdp.experiments.report.curves import reference_values
 from fsmdp.experiments.store import ModelFacts
-from fsmdp.experiments.summary import Row
+from fsmdp.experiments.summary import NORMAL_QUANTILE, Row
 
 if TYPE_CHECKING:
     import polars
-
-NORMAL_QUANTILE = 1.959964
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +78,9 @@ def finals_chart(finals: Sequence[Row], facts: ModelFacts) -> DotChart:
         )
         for final in finals
     ]
-    text = "Mean return over the last tenth of episodes, with 95 % t intervals over seeds. "
+    several = any(dot.half_width is not None for dot in dots)
+    spread = "with 95 % t intervals over seeds" if several else "of one seed"
+    text = f"Mean return over the last tenth of episodes, {spread}. "
     if facts.plan_policy_mean is not None:
         error = facts.plan_policy_standard_error or 0.0
         dots.append(Dot("plan behind the bound", facts.plan_policy_mean, NORMAL_QUANTILE * error))

@@ -23,9 +23,10 @@ from fsmdp.experiments.report.charts import (
     NetworkChart,
     Panel,
     Role,
+    mark_text,
 )
 from fsmdp.experiments.report.style import SHORT_NAME, Style, ink_on_rank, printable
-from fsmdp.foundation.numbers import plain
+from fsmdp.experiments.summary import Interval
 from fsmdp.model.tables import Floats
 
 Trace = dict[str, Any]
@@ -205,7 +206,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
                 "line": {"width": 1.6, "dash": dash},
             }
         )
-        legend.append({"label": f"{label} = {value:.5g}", "note": "", "dash": dash, "ink": "muted"})
+        legend.append({"label": mark_text(label, value), "note": "", "dash": dash, "ink": "muted"})
     # Marks stand outside of what plotly scales the axis by.
     values = [value for _, value in chart.marks]
     traces.append(
@@ -241,7 +242,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
 def _dot(dot: Dot, row: int, styles: Styles) -> Trace:
     style = None if dot.learner is None else styles[dot.learner]
     spread = dot.half_width
-    text = f"{dot.value:.5g}" + ("" if spread is None else f" ± {plain(spread, 2)}")
+    text = str(Interval(dot.value, spread))
     return {
         "type": "scatter",
         "mode": "markers",

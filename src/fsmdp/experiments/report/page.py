@@ -22,7 +22,7 @@ from fsmdp.experiments.report.words import certified, mean_and_half_width, openi
 from fsmdp.experiments.store import ModelFacts, Results, Run
 from fsmdp.experiments.summary import Row
 from fsmdp.foundation.checks import plural
-from fsmdp.foundation.numbers import count_of_states
+from fsmdp.foundation.numbers import count_of_states, plain
 
 MOST_IN_SUMMARY = 4
 """Models that are spoken of one by one at the top; of more, each is in its own section."""
@@ -176,7 +176,7 @@ def _facts(facts: ModelFacts) -> str:
     if facts.induced_width is not None:
         parts.append(f"induced width {facts.induced_width}")
     if facts.start_value_exact is not None:
-        parts.append(f"V* {facts.start_value_exact:.6g}")
+        parts.append(f"V* {plain(facts.start_value_exact, 6, facts.scale)}")
     return " · ".join(parts)
 
 
@@ -188,8 +188,9 @@ def _table(section: Section) -> str:
     rows = "".join(_row(final, columns, section.finals) for final in section.finals)
     seeds = sorted({final.done for final in section.finals})
     count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    spread = "" if seeds[-1] < 2 else " ± half of a 95 % t interval"
-    text = f"Means over {count} seed{'s' if seeds[-1] > 1 else ''}{spread}."
+    text = f"Means over {count} seeds ± half of a 95 % t interval."
+    if seeds[-1] < 2:
+        text = "One seed."
     if any(final.trials.told for final in section.finals):
         text += " Rows marked “given the model” do not learn; they are what learning could come to."
     if any(final.trials.heuristic for final in section.finals):

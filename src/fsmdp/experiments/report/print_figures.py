@@ -18,6 +18,7 @@ from fsmdp.experiments.report.charts import (
     NetworkChart,
     Panel,
     Role,
+    mark_text,
 )
 from fsmdp.experiments.report.style import BAND_OPACITY, SHORT_NAME, Style, ink_on_rank, printable
 from fsmdp.model.tables import Floats
@@ -189,7 +190,7 @@ def _draw_dots(figure: Figure, chart: DotChart, styles: Styles) -> None:
     for label, value in chart.marks:
         handle = axes.axvline(value, color=MUTED, linewidth=1.1)
         handle.set_dashes((1, 1.6) if label == "V*" else (4, 2))
-        handles.append((handle, f"{label} = {value:.5g}"))
+        handles.append((handle, mark_text(label, value)))
     axes.set_yticks(
         [rows - row for row in range(rows)],
         [printable(dot.label, 40) for dot in chart.dots],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 from fsmdp.experiments.report.style import printable
 from fsmdp.experiments.store import ModelFacts, Results, RunStatus
 from fsmdp.experiments.summary import Interval, Row
 from fsmdp.foundation.checks import plural
-from fsmdp.foundation.numbers import percent, with_error
+from fsmdp.foundation.numbers import mean_and_error, percent, plain, upper, with_error
 
 
 def opening(results: Results) -> str:
@@ -51,6 +51,11 @@ def verdict(model: str, finals: Sequence[Row]) -> str:
     if len(learners) == 1:
         return f"On {name}, {best.trials.label} ended with {_ended(best)}."
     second = learners[1]
+    if 1 in (best.done, second.done):
+        return (
+            f"On {name}, {best.trials.label} ended first, {_ended(best)}, before "
+            f"{second.trials.label}, {_ended(second)}: one seed, so no clear winner."
+        )
     if not _is_clear(best, second):
         return (
             f"On {name}, {best.trials.label} ended first by its mean, {_ended(best)}, but its "
@@ -69,38 +74,28 @@ def certified(facts: ModelFacts) -> str:
         return ""
     error = facts.plan_policy_standard_error or 0.0
     text = (
-        f"No policy earns more than {bound:.6g}, by a certificate over all states; the plan of the "
-        f"known model earns {with_error(mean, error)} (standard error)"
+        f"No policy earns more than {upper(bound, 6, facts.scale)}, by a certificate over all "
+        f"states; the plan of the known model earns {with_error(mean, error, facts.scale)} "
+        "(standard error)"
     )
     return text + ("." if percent(gap) == "-" else f": a gap of {percent(gap)}.")
 
 
 def mean_and_half_width(found: Interval) -> tuple[str, str]:
-    """A mean to as many places as its interval warrants, and half of that to two figures."""
-    if found.half_width is None:
-        return _to_places(found.mean, 3 - _magnitude(found.mean)), ""
-    if found.half_width == 0:
-        return f"{found.mean:,.10g}".replace("-", "−"), "0"
-    places = 1 - _magnitude(found.half_width)
-    return _to_places(found.mean, places), _to_places(found.half_width, places)
+    """A mean to as many places as its interval warrants, and half of that, set for a page."""
+    mean, half = map(_typeset, mean_and_error(found.mean, found.half_width))
+    return mean, half
+
+
+def _typeset(text: str) -> str:
+    """A number with thousands apart, and a minus sign for a hyphen."""
+    return f"{Decimal(text):,}".replace("-", "−") if text else ""
 
 
 def with_interval(found: Interval) -> str:
     """A mean and half the width of its interval, where there is one."""
     mean, half = mean_and_half_width(found)
     return f"{mean} ± {half}" if half else mean
-
-
-def _magnitude(value: float) -> int:
-    """The power of ten of a number's first figure."""
-    return math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
-
-
-def _to_places(value: float, places: int) -> str:
-    if places > 6:
-        return f"{value:.1e}"
-    rounded = round(value, places) + 0.0  # adding zero turns -0.0 into 0.0
-    return f"{rounded:,.{max(0, places)}f}".replace("-", "−")
 
 
 def _ranked(finals: Sequence[Row]) -> list[Row]:
@@ -122,12 +117,15 @@ def _ended(final: Row) -> str:
         late = with_interval(final.figures["return_last_tenth"])
         return f"return {late} in the last tenth of episodes"
     text = f"regret {with_interval(regret)}"
-    percent = final.figures.get("percent_below_best")
-    if percent is None:
+    below = final.figures.get("percent_below_best")
+    if below is None:
         return text
-    if percent.mean <= (percent.half_width or 0.0):
-        return text + ", at V* in the last tenth of episodes, up to the interval"
-    return text + f", in the last tenth of episodes {percent.mean:.2g} % below V*"
+    if below.mean <= (below.half_width or 0.0):
+        how = "not below V* in the last tenth of episodes"
+        if below.half_width is not None:
+            how = "at V* in the last tenth of episodes, up to the interval"
+        return f"{text}, {how}"
+    return text + f", in the last tenth of episodes {plain(below.mean, 2)} % below V*"
 
 
 def _is_clear(best: Row, second: Row) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fsmdp.foundation.checks import plural
 from fsmdp.learning.cells.known import known_reward_means
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics
@@ -88,4 +89,4 @@ class CountingLearner:
         self.rng.bit_generator.state = generator
 
     def __repr__(self) -> str:
-        return f"{self.name}({self.describe()}; {self.statistics.episodes} episodes seen)"
+        return f"{self.name}({self.describe()}; {plural(self.statistics.episodes, 'episode')} seen)"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.foundation.checks import as_number
+from fsmdp.foundation.checks import as_number, plural
 from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import plain, upper
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.options import as_probability
@@ -124,9 +125,9 @@ class History:
                 ("learner", self.learner),
                 ("episodes", len(self)),
                 ("plans made", int(self.replans.sum())),
-                ("mean return", f"{self.returns.mean():.6g}"),
-                ("mean return, last tenth", f"{last.mean():.6g}"),
-                ("regret at most", f"{bound[-1]:.6g}" if self.optimistic and len(self) else None),
+                ("mean return", plain(self.returns.mean(), 6)),
+                ("mean return, last tenth", plain(last.mean(), 6)),
+                ("regret at most", upper(bound[-1], 6) if self.optimistic and len(self) else None),
                 ("seconds planning", f"{self.seconds_planning.sum():.2f}"),
             ),
         )
@@ -135,8 +136,9 @@ class History:
         label = ", HEURISTIC" if self.heuristic else ""
         last = self.returns[-max(1, len(self) // 10) :]
         return (
-            f"History({self.learner}{label}: {len(self)} episodes, {int(self.replans.sum())} "
-            f"plans, mean return {self.returns.mean():.6g} (last tenth {last.mean():.6g}), "
+            f"History({self.learner}{label}: {plural(len(self), 'episode')}, "
+            f"{plural(int(self.replans.sum()), 'plan')}, mean return "
+            f"{plain(self.returns.mean(), 6)} (last tenth {plain(last.mean(), 6)}), "
             f"{self.seconds_planning.sum():.2f} s planning, {self.seconds_acting.sum():.2f} s "
             "acting)"
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, show
+from fsmdp.foundation.numbers import upper
 from fsmdp.learning.options import as_probability, check_structure
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import table_size
@@ -37,9 +38,9 @@ class RegretBound:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{field.name} {getattr(self, field.name):.6g}" for field in fields(self)[:-1]
+            f"{field.name} {upper(getattr(self, field.name), 6)}" for field in fields(self)[:-1]
         )
-        return f"RegretBound({self.total:.6g}: {shown}; probability {self.probability:g})"
+        return f"RegretBound({upper(self.total, 6)}: {shown}; probability {self.probability:g})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,8 @@ class SymmetricRegretBound:
 
     def __repr__(self) -> str:
         unmet = f"; NOT MET: {', '.join(self.unmet)}" if self.unmet else ""
-        return f"SymmetricRegretBound({self.total:.6g}; probability {self.probability:g}{unmet})"
+        total = upper(self.total, 6)
+        return f"SymmetricRegretBound({total}; probability {self.probability:g}{unmet})"
 
 
 def regret_bound(

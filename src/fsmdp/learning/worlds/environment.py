@@ -9,6 +9,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
+from fsmdp.foundation.numbers import plain
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
@@ -193,11 +194,11 @@ class EnvironmentWorld:
         if outside.any():
             at = int(outside.argmax())
             term = self._learner.structure.rewards[at]
-            noise = f"noise of {term.sigma:.6g}" if term.sigma else "no noise"
+            noise = f"noise of {plain(term.sigma, 6)}" if term.sigma else "no noise"
             raise ModelError(
-                f"the environment pays {rewards[at]:.6g} for {show(term.name)}, which has {noise} "
-                f"and bounds [{term.low:.6g}, {term.high:.6g}]; widen the bounds or give a larger "
-                "sigma."
+                f"the environment pays {plain(rewards[at], 6)} for {show(term.name)}, which has "
+                f"{noise} and bounds [{plain(term.low, 6)}, {plain(term.high, 6)}]; widen the "
+                "bounds or give a larger sigma."
             )
         return rewards
 

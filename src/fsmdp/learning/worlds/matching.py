@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.structure import Structure
+from fsmdp.model.rewards import Reward
+from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.variables import Variable
 
 
@@ -82,7 +84,11 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     for reward, term in zip(model.rewards, structure.rewards, strict=True):
         if reward.low < term.low or reward.high > term.high or reward.sigma > term.sigma:
             raise ModelError(
-                f"reward {show(term.name)} has bounds [{reward.low:.6g}, {reward.high:.6g}] and "
-                f"sigma {reward.sigma:.6g} in {what}, [{term.low:.6g}, {term.high:.6g}] and "
-                f"{term.sigma:.6g} in the structure; the structure's must not be narrower."
+                f"reward {show(term.name)} has bounds {_bounds(reward)} and sigma "
+                f"{plain(reward.sigma, 6)} in {what}, {_bounds(term)} and {plain(term.sigma, 6)} "
+                "in the structure; the structure's must not be narrower."
             )
+
+
+def _bounds(reward: Reward | RewardTerm) -> str:
+    return f"[{plain(reward.low, 6)}, {plain(reward.high, 6)}]"

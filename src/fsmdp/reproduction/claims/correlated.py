@@ -225,7 +225,7 @@ def judge(evidence: Evidence) -> Judgement:
     keeps_losing = limit > 0 and late >= LEAST_LATE * limit
     mine = ours[MAINTENANCE]
     reason = (
-        f"two units: our regret grows with exponent {mine.exponent:.2f} and ends at "
+        f"two units: our regret grows with exponent {mine.exponent:z.2f} and ends at "
         f"{mine.regret[-1]:,.0f}, an episode losing {mine.loss(0.75, 1.0):.3f} late and "
         f"{mine.loss(0.0, 0.25):.3f} early; the product learner still loses {late:.3f} an episode "
         f"(limit {limit:.3f}) and ends at {product.regret[-1]:,.0f}; the product of the marginals "

@@ -140,7 +140,7 @@ def judge(evidence: Evidence) -> Judgement:
     found, factor = exponents(evidence), enumeration_factor(evidence)
     difference = float(evidence["agreement"]["difference"].max())  # type: ignore[arg-type]
     reason = (
-        ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        ", ".join(f"{name} {value:z.2f}" for name, value in found.items())
         + f" (exponents); enumeration takes {factor:.1f} times as long for each variable added; "
         f"largest difference between the two {difference:.0e}"
     )
@@ -156,7 +156,7 @@ def draw(evidence: Evidence) -> Chart:
         part = evidence["seconds"].filter(
             (polars.col("method") == ELIMINATION) & (polars.col("sweep") == sweep)
         )
-        lines.append(_relative(words, part, sweep, f"exponent {found[sweep]:.2f}"))
+        lines.append(_relative(words, part, sweep, f"exponent {found[sweep]:z.2f}"))
     part = evidence["seconds"].filter(polars.col("method") == ENUMERATION)
     note = f"× {enumeration_factor(evidence):.1f} a variable"
     lines.append(_relative("number of variables, by enumeration", part, ENUMERATION, note))

@@ -158,8 +158,8 @@ def judge(evidence: Evidence) -> Judgement:
     time, counted = max(found.values(), key=lambda pair: pair[0] / pair[1])
     reason = (
         f"planners of the same program differ by {difference:.0e} at most; the fastest growth "
-        f"measured, relative to the count, has exponent {time:.2f} where the count has "
-        f"{counted:.2f}; {_ratio_words(evidence)}"
+        f"measured, relative to the count, has exponent {time:z.2f} where the count has "
+        f"{counted:z.2f}; {_ratio_words(evidence)}"
     )
     good = difference <= SAME_VALUE and within and above
     return Judgement(Verdict.HOLDS if good else Verdict.FAILS, reason)

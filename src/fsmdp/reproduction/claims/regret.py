@@ -214,8 +214,8 @@ def judge(evidence: Evidence) -> Judgement:
     stagewise = max(value for (_, learner), value in exponents.items() if learner != PAPER)
     least = float((ends["general_bound"] / ends["regret"]).min())  # type: ignore[arg-type]
     reason = (
-        f"exponents in time, from a tenth of a run to its end: at most {stagewise:.2f} with "
-        f"stagewise planning, {printed:.2f} with the program as printed"
+        f"exponents in time, from a tenth of a run to its end: at most {stagewise:z.2f} with "
+        f"stagewise planning, {printed:z.2f} with the program as printed"
         + (_slack_words(evidence) if printed > LINEAR else "")
         + f"; the general bound is {least:,.0f} times the measured regret or more"
     )
@@ -255,7 +255,7 @@ def draw(evidence: Evidence) -> Chart:
                 )
             )
         words = ", ".join(
-            f"{learner} T^{exponents[family, learner]:.2f}"
+            f"{learner} T^{exponents[family, learner]:z.2f}"
             for learner in (PAPER, HOEFFDING, PRACTICAL)
         )
         panels.append(Panel(f"regret, {family} ({words})", tuple(lines), log=True))

@@ -92,7 +92,7 @@ def widths(chains: Sequence[int], cliques: Sequence[int], seed: int) -> Finding:
         truth="cost is exponential in the induced width of the elimination order",
         measured=f"a chain of {chains[-1]} variables: path {chains[-1] - 1}, induced width "
         f"{chain_width}, {chain_entries[-1]:,} table entries, which grow with exponent "
-        f"{exponent:.2f}; {cliques[-1]} variables that all touch: distance {distance}, induced "
+        f"{exponent:z.2f}; {cliques[-1]} variables that all touch: distance {distance}, induced "
         f"width {clique_width}, {clique_entries:,} entries",
         wrong=ratio,
         wrong_above=1.0,

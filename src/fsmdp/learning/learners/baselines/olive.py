@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.checks import as_whole, plural
 from fsmdp.foundation.kinds import POSITIVE, WHOLE
 from fsmdp.learning.learners.acting import NEVER, Planned
 from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner
@@ -126,8 +126,8 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
     def describe(self) -> str:
         """The options that matter."""
         return (
-            f"{len(self.functions)} functions, accuracy {self.accuracy:g}, rank {self.rank:g}, "
-            f"batches of {self.batch}, heuristic"
+            f"{plural(len(self.functions), 'function')}, accuracy {self.accuracy:g}, rank "
+            f"{self.rank:g}, batches of {self.batch}, heuristic"
         )
 
     def state(self) -> dict[str, np.ndarray]:
