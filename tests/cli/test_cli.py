@@ -162,3 +162,16 @@ def test_help_shows_examples_without_heavy_imports():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_learner_of_a_users_own_module_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "learner_of_mine.py").write_text(
+        "import fsmdp\n\n\ndef make(structure, seed, prior=2.0):\n"
+        "    return fsmdp.PSRLFactored(structure, seed=seed, prior=prior)\n"
+    )
+    own = ("--learner", "learner_of_mine:make", "--option", "prior=3")
+    done = run("learn", "sysadmin:ring:2", "--episodes", "3", *own, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["options"]["prior"] == 3.0
