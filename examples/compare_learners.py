@@ -22,13 +22,14 @@ def main(folder: str = "runs/example") -> None:
             {"learner": "tabular-psrl", "label": "without structure"},
             {"learner": "random", "label": "chance"},
         ],
-        seeds=2,
+        seeds=6,
         episodes=100,
         basis="pairs",
         output=folder,
     )
-    for run in results.runs:
-        print(f"{run.label}, seed {run.seed}: regret {run.episodes['regret'][-1]:.1f}")
+    for label in dict.fromkeys(run.label for run in results.runs):
+        ended = [run.episodes["regret"][-1] for run in results.runs if run.label == label]
+        print(f"{label}: regret {sum(ended) / len(ended):.1f} on average of {len(ended)} runs")
     axes = fsmdp.plot.compare(folder, what="regret")
     axes.figure.savefig(f"{folder}/regret.png")
     print(f"{folder}/regret.png")
