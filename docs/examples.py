@@ -63,7 +63,10 @@ def cells_of(source: str) -> tuple[str, str]:
     given = zip(main.args.args, main.args.defaults, strict=True)
     said = [f"{one.arg} = {ast.unparse(default)}" for one, default in given]
     does = textwrap.dedent("\n".join(lines[body[0].lineno - 1 : main.end_lineno]))
-    return "\n".join(lines[: main.lineno - 1]).strip(), "\n".join([*said, does])
+    defined = "\n".join(lines[: main.lineno - 1]).strip()
+    if "sys." not in defined + does:  # it was for the arguments of a script
+        defined = defined.removeprefix("import sys").strip()
+    return defined, "\n".join([*said, does])
 
 
 def notebook(name: str, printed: str, pictures: list[str]) -> str:

@@ -68,10 +68,11 @@ def test_a_notebook_is_the_script_in_cells(name):
     script = ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))
     main = next(one for one in script.body if getattr(one, "name", "") == "main")
     before = script.body[1 : script.body.index(main)]
+    if given := main.args.args:  # arguments of a script: they have their defaults
+        assert ast.unparse(before.pop(0)) == "import sys"
     assert about["source"].startswith("# ")
     assert ast.dump(ast.parse(defined["source"])) == ast.dump(ast.Module(before, []))
-    given = len(main.args.args)
-    acts = ast.Module(ast.parse(done["source"]).body[given:], [])
+    acts = ast.Module(ast.parse(done["source"]).body[len(given) :], [])
     assert ast.dump(acts) == ast.dump(ast.Module(main.body[1:], []))
     assert [one["output_type"] for one in done["outputs"]] == [
         "stream",
