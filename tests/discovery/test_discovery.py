@@ -287,6 +287,8 @@ def test_environments_that_cannot_begin_anywhere_are_not_asked_to():
     assert found.n_transitions == 400
     with pytest.raises(fsmdp.ModelError, match="give anywhere=0"):
         fsmdp.discover(Elsewhere(model), model.variables, model.actions, anywhere=0.5)
+    with pytest.raises(fsmdp.ModelError, match="from 1 to 100000, found 150000"):
+        fsmdp.discover(model, episodes=150_000)
     for wrong in (-0.1, 1.5, "half", True):
         with pytest.raises(fsmdp.ModelError, match="anywhere: expected a share"):
             fsmdp.discover(model, anywhere=wrong)

@@ -18,7 +18,7 @@ from fsmdp.model.structure import as_actions, index_actions
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
 from fsmdp.policies.resolve import RANDOM
-from fsmdp.simulation.rollout import episode_steps, record
+from fsmdp.simulation.rollout import MOST_RECORDED, episode_steps, record
 
 LONGEST_EPISODE = 10**5
 ANYWHERE = 0.5
@@ -75,7 +75,8 @@ def as_transitions(
     """
     if isinstance(data, Transitions):
         return data
-    episodes, seed = as_whole(episodes, "episodes", 1), as_whole(seed, "seed", 0)
+    most = MOST_RECORDED if isinstance(data, FactoredMDP) else None
+    episodes, seed = as_whole(episodes, "episodes", 1, most), as_whole(seed, "seed", 0)
     share = (ANYWHERE if played_model(data) else 0.0) if anywhere is None else anywhere
     placed = round(share * episodes)
     if isinstance(data, FactoredMDP):
