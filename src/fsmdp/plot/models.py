@@ -19,6 +19,11 @@ from fsmdp.plot.axes import checked, square_for
 
 Edge = tuple[int, int]
 
+LETTERS = 0.45
+"""Size of letters and nodes in a square picture, beside those of the smallest drawing."""
+
+DASHED = (0, (3, 2))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependencies:
@@ -67,6 +72,8 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
     it so. Squares are variables that actions change, thick rims are rewarded; colours and numbers
     give the order in which variables are eliminated.
     """
+    from matplotlib import colormaps
+
     checked(one, FactoredMDP)
     found = dependencies(one)
     names = [variable.name for variable in one.variables]
@@ -75,11 +82,11 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
     small = len(names) <= MOST_RANKED
     with square_for(ax) as axes:
         size = node_size(len(names))
-        for edges, style in ((found.always, "solid"), (found.sometimes, (0, (3, 2)))):
+        for edges, style in ((found.always, "solid"), (found.sometimes, DASHED)):
             draw_arrows(axes, positions, edges, style, size)
         _draw_variables(axes, positions, found, size, numbers=small)
         if small:
-            sides = name_sides(positions, names)
+            sides = name_sides(positions, names, LETTERS)
             draw_names(axes, positions, names, sides, size)
         axes.set_title(
             f"{plural(len(names), 'variable')}, {show_actions(one.actions)}, "
@@ -88,8 +95,13 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
             loc="left",
         )
         shown = "number and colour" if small else "colour"
-        handles = _legend(f"{shown}: order of elimination")
-        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
+        explain(
+            axes,
+            legend_node("s", "actions change it"),
+            legend_node("o", "rewarded", COLORS[1][0], 2.0),
+            legend_line("some actions only", DASHED),
+            legend_node("o", f"{shown}: order of elimination", face=colormaps["cividis"](0.5)),
+        )
     return axes
 
 
@@ -138,28 +150,32 @@ def _draw_variables(axes: Any, at: Floats, found: Dependencies, size: float, num
             axes.text(x, y, text, ha="center", va="center", fontsize=size * 0.42, color=ink)
 
 
-def _legend(order: str) -> list[Any]:
-    from matplotlib import colormaps
+def explain(axes: Any, *handles: Any) -> None:
+    """A legend below a network."""
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
+
+
+def legend_node(
+    marker: str, label: str, edge: str = INK, width: float = 0.6, face: Any = "#ffffff"
+) -> Any:
+    """What a kind of node means."""
     from matplotlib.lines import Line2D
 
-    def node(marker: str, edge: str, width: float, label: str, face: Any = "#ffffff") -> Any:
-        return Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=marker,
-            markersize=8,
-            markerfacecolor=face,
-            markeredgecolor=edge,
-            markeredgewidth=width,
-            label=label,
-        )
+    return Line2D(
+        [],
+        [],
+        linestyle="",
+        marker=marker,
+        markersize=8,
+        markerfacecolor=face,
+        markeredgecolor=edge,
+        markeredgewidth=width,
+        label=label,
+    )
 
-    return [
-        node("s", INK, 0.6, "actions change it"),
-        node("o", COLORS[1][0], 2.0, "rewarded"),
-        Line2D(
-            [], [], color=MUTED, linewidth=0.9, linestyle=(0, (3, 2)), label="some actions only"
-        ),
-        node("o", INK, 0.6, order, colormaps["cividis"](0.5)),
-    ]
+
+def legend_line(label: str, style: Any, color: str = MUTED) -> Any:
+    """What a kind of line means."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=color, linewidth=0.9, linestyle=style, label=label)

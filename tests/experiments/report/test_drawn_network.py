@@ -1,5 +1,7 @@
 """The cost network: fill-in against networkx, layouts that repeat, names that do not collide."""
 
+from itertools import combinations
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -67,3 +69,19 @@ def test_ranks_follow_the_order_of_elimination():
     chart = network_chart(["a", "b", "c"], [(0, 1), (1, 2)], [2, 0, 1], 1)
     assert chart.ranks == (2, 3, 1)
     assert "induced width 1" in chart.caption
+
+
+def test_parts_that_are_not_connected_stand_apart():
+    squares = [(4 * part + i, 4 * part + (i + 1) % 4) for part in range(3) for i in range(4)]
+    positions, _ = place(14, squares)
+    assert positions.min() >= 0
+    assert positions.max() <= 1
+    apart = np.linalg.norm(positions[:, np.newaxis] - positions, axis=-1)[np.triu_indices(14, 1)]
+    assert apart.min() > 0.1
+    parts = [positions[4 * part : 4 * part + 4] for part in range(3)]
+    for one, other in combinations(parts, 2):
+        low, high = np.maximum(one.min(0), other.min(0)), np.minimum(one.max(0), other.max(0))
+        assert (low > high).any(), "their boxes overlap"
+    names = [f"cell-{i // 4}-{i % 4}" for i in range(14)]
+    assert len(name_sides(positions, names, 0.45)) == 14
+    assert not name_sides(positions, names, 3.0)

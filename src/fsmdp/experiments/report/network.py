@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,9 @@ Edge = tuple[int, int]
 
 MOST_RANKED = 150
 MOST_SPRING = 400
+
+WIDER = 1.3
+"""Shelves of parts are wider than the square of their sizes, since some of them stay unfilled."""
 
 # Of the smallest drawing, on a phone, in units of its size.
 LETTER_WIDTH, LETTER_HEIGHT, NODE_RADIUS = 0.027, 0.05, 0.055
@@ -58,23 +63,48 @@ def place(n_variables: int, edges: Sequence[Edge]) -> tuple[Floats, str]:
         start = nx.spectral_layout(graph) if nx.is_connected(graph) else circle
         found, how = nx.spring_layout(graph, pos=start, seed=0), "by springs"
     else:
-        found, how = nx.kamada_kawai_layout(graph, pos=circle), "by graph distance"
+        found, how = _part_by_part(graph), "by graph distance"
     positions = np.array([found[v] for v in range(n_variables)], dtype=np.float64)
     positions -= (positions.max(axis=0) + positions.min(axis=0)) / 2
     reach = 2 * np.abs(positions).max()
     return positions / (reach if reach > 0 else 1) + 0.5, how
 
 
-def name_sides(positions: Floats, names: Sequence[str]) -> tuple[str, ...]:
-    """Whether each name stands above or below its node; none if something would be covered."""
+def _part_by_part(graph: Any) -> dict[int, Any]:
+    """Each connected part by itself, on shelves: distance says nothing of what is not connected."""
+    import networkx as nx
+
+    parts = sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part)))
+    sides = [math.sqrt(len(part)) for part in parts]
+    width = max(sides[0], WIDER * math.sqrt(sum(side**2 for side in sides)))
+    found: dict[int, Any] = {}
+    x = y = height = 0.0
+    for part, side in zip(parts, sides, strict=True):
+        if x and x + side > width + 1e-9:
+            x, y, height = 0.0, y - height, 0.0
+        inner = graph.subgraph(sorted(part))
+        at = nx.kamada_kawai_layout(inner, pos=nx.circular_layout(inner))
+        middle = np.array([x + side / 2, y - side / 2])
+        for variable, where in at.items():
+            found[variable] = middle + 0.3 * side * np.asarray(where)
+        x, height = x + side, max(height, side)
+    return found
+
+
+def name_sides(positions: Floats, names: Sequence[str], unit: float = 1.0) -> tuple[str, ...]:
+    """Whether each name stands above or below its node; none if something would be covered.
+
+    `unit` is the size of nodes and letters beside those of the smallest drawing.
+    """
     sides = tuple("top" if y >= 0.5 else "bottom" for _, y in positions)
-    nodes = [_box(x, y, NODE_RADIUS, NODE_RADIUS) for x, y in positions]
+    radius, height = unit * NODE_RADIUS, unit * LETTER_HEIGHT
+    nodes = [_box(x, y, radius, radius) for x, y in positions]
     labels = []
     for (x, y), name, side in zip(positions, names, sides, strict=True):
-        away = NODE_RADIUS + LETTER_HEIGHT / 2
-        half_width = LETTER_WIDTH * min(len(name), SHORT_NAME) / 2
+        away = radius + height / 2
+        half_width = unit * LETTER_WIDTH * min(len(name), SHORT_NAME) / 2
         y += away if side == "top" else -away
-        labels.append(_box(x, y, half_width, LETTER_HEIGHT / 2))
+        labels.append(_box(x, y, half_width, height / 2))
     apart = not any(_overlap(a, b) for a, b in combinations(labels, 2))
     clear = not any(
         _overlap(label, node)
