@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fsmdp.experiments.report.network import fill_in, name_sides, network_chart, place
+from fsmdp.experiments.report.style import printable
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -85,3 +86,12 @@ def test_parts_that_are_not_connected_stand_apart():
     names = [f"cell-{i // 4}-{i % 4}" for i in range(14)]
     assert len(name_sides(positions, names, 0.45)) == 14
     assert not name_sides(positions, names, 3.0)
+
+
+def test_long_names_lose_their_middle():
+    """Of names that begin alike, the ends say which is which."""
+    shown = [printable(f"person-waiting-up(f{floor})", 16) for floor in range(3)]
+    assert shown[0] == "person-w…-up(f0)"
+    assert len(set(shown)) == 3
+    assert all(len(one) == 16 for one in shown)
+    assert printable("machine-12", 16) == "machine-12"

@@ -58,9 +58,15 @@ def learner_styles(learners: Sequence[str]) -> dict[str, Style]:
 
 
 def printable(text: str, longest: int = 64) -> str:
-    """A name as figures show it: one line, no control characters, of bounded length."""
+    """A name as figures show it: one line, no control characters, of bounded length.
+
+    What is left out is left out of the middle: names that differ often do so at their ends.
+    """
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    if len(shown) <= longest:
+        return shown
+    end = (longest - 1) // 2
+    return f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
 
 
 def ink_on_rank(rank: int, n_ranks: int) -> str:
