@@ -97,7 +97,8 @@ def test_a_notebook_shows_a_bar_and_takes_it_away(what, cell):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_shows_a_bar_with_the_time(method, monkeypatch):
     screen = terminal(monkeypatch)
-    fsmdp.plan(RING, fsmdp.Basis.singles(RING), method, progress=True)
+    small = fsmdp.domains.sysadmin(2, horizon=2)  # an ellipsoid takes long
+    fsmdp.plan(small, fsmdp.Basis.singles(small), method, progress=True)
     assert "planning" in screen.getvalue()
     assert "0:00:0" in screen.getvalue()
 

@@ -201,6 +201,10 @@ def test_a_large_ring_is_left_to_rows_however_small_bundles_of_it_look():
     assert FEW_SECONDS < rows < cuts
     for left, kind in ((None, fsmdp.Joint), (60.0, fsmdp.Joint), (rows, fsmdp.Bundled)):
         assert isinstance(_engine(problem, 1e-6, left)[0], kind)
+    crew = fsmdp.domains.sysadmin(20, administrators=3, horizon=20)
+    counted = problem_of_model(crew, fsmdp.Basis.singles(crew))
+    assert FEW_SECONDS < seconds_by_rows(counted) < seconds_by_cuts(counted)
+    assert isinstance(_engine(counted, 1e-6, None)[0], fsmdp.Bundled)
 
 
 def test_an_infinite_horizon_is_planned_by_every_method_that_can():
