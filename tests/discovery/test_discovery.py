@@ -280,6 +280,7 @@ class Elsewhere:
     """An environment that begins where it likes."""
 
     def __init__(self, model):
+        self.model = model  # a name that others may use as well
         self.env = fsmdp.make_env(model)
         self.observation_space, self.action_space = (
             self.env.observation_space,

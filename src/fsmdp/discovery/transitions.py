@@ -18,6 +18,7 @@ from fsmdp.model.structure import as_actions, index_actions
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
 from fsmdp.policies.resolve import RANDOM
+from fsmdp.simulation.environment import FactoredEnv
 from fsmdp.simulation.rollout import MOST_RECORDED, episode_steps, record
 
 LONGEST_EPISODE = 10**5
@@ -104,11 +105,11 @@ def as_share(anywhere: object) -> float | None:
 
 
 def played_model(data: object) -> FactoredMDP | None:
-    """The model that is given, or the one of an environment."""
-    model = data if isinstance(data, FactoredMDP) else None
-    if hasattr(data, "reset") and hasattr(data, "step"):
-        model = getattr(getattr(data, "unwrapped", data), "model", None)
-    return model if isinstance(model, FactoredMDP) else None
+    """The model that is given, or that of an environment of ours, which begins where it is told."""
+    if isinstance(data, FactoredMDP):
+        return data
+    env = getattr(data, "unwrapped", None)
+    return env.model if isinstance(env, FactoredEnv) else None
 
 
 def _of_model(
@@ -116,8 +117,10 @@ def _of_model(
 ) -> Transitions:
     steps, n = episode_steps(model, steps), len(model.variables)
     other_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    worlds = ((model, episodes - placed, seed), (_from_anywhere(model), placed, other_seed))
-    played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds if some]
+    worlds = [(model, episodes - placed, seed)] if placed < episodes else []
+    if placed:
+        worlds.append((_from_anywhere(model), placed, other_seed))
+    played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
     before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
     after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
     return Transitions(
