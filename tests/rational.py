@@ -54,9 +54,47 @@ class RationalModel:
             found.insert(0, values)
         return found
 
+    def stationary_values(self):
+        """V* without a horizon, by policy iteration."""
+        policy = dict.fromkeys(self.states, 0)
+        while True:
+            values = self._evaluated(policy)
+            better = {
+                state: max(
+                    range(len(self.model.actions)),
+                    key=lambda a: (self.backup(values, state, a), a == policy[state]),
+                )
+                for state in self.states
+            }
+            if better == policy:
+                return values
+            policy = better
+
+    def _evaluated(self, policy):
+        """V of a stationary policy: (1 - discount * P) V = R, by Gauss-Jordan elimination."""
+        rows = []
+        for state in self.states:
+            after = self.transitions[state, policy[state]]
+            row = [
+                Fraction(int(state == other)) - self.discount * after.get(other, 0)
+                for other in self.states
+            ]
+            rows.append([*row, self.rewards[state, policy[state]]])
+        for at in range(len(rows)):
+            pivot = next(row for row in range(at, len(rows)) if rows[row][at])
+            rows[at], rows[pivot] = rows[pivot], rows[at]
+            rows[at] = [number / rows[at][at] for number in rows[at]]
+            for other in range(len(rows)):
+                factor = rows[other][at]
+                if other != at and factor:
+                    pairs = zip(rows[other], rows[at], strict=True)
+                    rows[other] = [number - factor * above for number, above in pairs]
+        return {state: row[-1] for state, row in zip(self.states, rows, strict=True)}
+
     def start_value(self):
         """What the best policy earns."""
-        first = self.optimal_values()[0]
+        stationary = self.model.horizon is None
+        first = self.stationary_values() if stationary else self.optimal_values()[0]
         return sum(p * first[state] for state, p in self.initial().items())
 
     def values_of(self, basis, weights):

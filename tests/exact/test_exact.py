@@ -95,7 +95,7 @@ def with_a_constant(built):
 
 def check_against_matrices(model):
     flat = enumerate_states(model)
-    values, actions = solve_flat(flat)
+    values, actions, _ = solve_flat(flat)
     everywhere, reached = ALL_STATES.plan(model), REACHABLE.plan(model)
     np.testing.assert_allclose(everywhere.values, values, rtol=1e-11, atol=1e-11)
     np.testing.assert_array_equal(everywhere.actions, actions)
@@ -394,7 +394,7 @@ class TestChoosing:
 def test_an_infinite_horizon_says_how_close_its_values_are():
     model = domains.sysadmin(6, horizon=None, discount=0.999)
     solution = ALL_STATES.plan(model)
-    values, actions = solve_flat(enumerate_states(model))
+    values, actions, _ = solve_flat(enumerate_states(model))
     scale = np.abs(values).max()
     assert 0 < solution.error <= 1e-10 * scale
     # The matrices are only as exact as a linear system with 1 / (1 - discount) in it is.

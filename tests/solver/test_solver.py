@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import fsmdp
 from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
 from fsmdp.planning.clock import Clock
+from fsmdp.planning.normalise import unchanged
 from fsmdp.planning.planner import Request
 from fsmdp.policies.followed import array_policy
 from fsmdp.policies.resolve import resolve
@@ -144,7 +145,8 @@ def test_an_interrupt_hands_out_what_is_there():
             told.set()
             clock.interrupt()
 
-    plan = Loop(Request(model, None, "initial", {}), clock, Wishes(exact=False), tell).run()
+    request = Request(model, None, "initial", {}, unchanged(model))
+    plan = Loop(request, clock, Wishes(exact=False), tell).run()
     assert told.is_set()
     assert plan.status == "interrupted"
     assert plan.incumbent is not None

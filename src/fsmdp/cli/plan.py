@@ -16,7 +16,7 @@ from fsmdp.cli.app import command
 from fsmdp.cli.options import AsJson, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json, told, working
 from fsmdp.foundation.checks import plural
-from fsmdp.foundation.numbers import bound_text, percent, plain, with_error
+from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_error
 from fsmdp.foundation.progress import listening
 
 if TYPE_CHECKING:
@@ -195,6 +195,7 @@ def _facts_of_gap(gap: RelativeGap | None) -> dict[str, Any]:
         **{f"policy_{name}": getattr(gap, name, None) for name in names},
         "level": getattr(gap, "level", None),
         "policy_is_exact": getattr(gap, "exact", False),
+        "policy_is_optimal": getattr(gap, "optimal", False),
         "gap": gap,
         "gap_limit": getattr(gap, "relative_limit", None),
     }
@@ -204,10 +205,9 @@ def _facts_online(
     model: Any, found: Plan, episodes: int, milliseconds: float, seed: int, silent: bool
 ) -> dict[str, Any]:
     """What the policy earns with rollouts before each decision; a solved one needs none."""
-    from fsmdp.planning.gap import SOLVED
     from fsmdp.simulation.rollout import rollout
 
-    if found.gap is not None and found.gap.exact and found.gap <= SOLVED:
+    if found.gap is not None and found.gap.optimal:
         return {"online_mean": found.gap.mean, "online_standard_error": 0.0, "online_episodes": 0}
     online = found.online(model, milliseconds=milliseconds, seed=seed)
     with episodes_bar("acting on line", episodes, silent) as tell:
@@ -281,11 +281,13 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     table.add_column(style="bold")
     table.add_column()
     scale = model.largest_size_of_return
-    attained = facts["policy_is_exact"] and facts["gap"] <= 0
-    bound = bound_text(facts["upper_bound"], attained, scale)
+    gap = facts["gap"]
+    bound = bound_text(facts["upper_bound"], gap is not None and gap.attained, scale)
     earns = "not judged"
     if facts["policy_is_exact"]:
         earns = plain(facts["policy_mean"], 6, scale)
+    elif gap is not None and gap.proved:
+        earns = f"at least {lower(gap.lower_limit, 6, scale)}"
     elif facts["policy_mean"] is not None:
         earned = with_error(facts["policy_mean"], facts["policy_standard_error"], scale)
         earns = f"{earned} (standard error)"

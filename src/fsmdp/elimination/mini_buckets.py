@@ -59,7 +59,7 @@ def widened(elimination: Elimination, slack: Floats, budget: int) -> Elimination
     if room is None or elimination.is_exact:
         return None
     finite = slack[np.isfinite(slack)]
-    slack = np.nan_to_num(slack, posinf=max(1.0, 2 * float(finite.max(initial=0.0))))
+    slack = np.nan_to_num(slack, posinf=2 * float(finite.max(initial=0.0)) or 1.0)
     wanted = [int(v) for v in np.argsort(-slack, kind="stable") if slack[v] > NOTHING * slack.max()]
     while wanted:
         more = {**room.more, **{v: min(LARGEST, STEP * room.of(v)) for v in wanted}}

@@ -8,7 +8,13 @@ from itertools import product
 import numpy as np
 
 from fsmdp.exact.flat import ENTRY_LIMIT, FlatMDP, can_enumerate, enumerate_states
-from fsmdp.exact.induction import Actions, action_type, induct_backward, iterate_values
+from fsmdp.exact.induction import (
+    Actions,
+    action_type,
+    backup_rounding,
+    induct_backward,
+    iterate_values,
+)
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.exact.solve import DENSE_LIMIT, fit
 from fsmdp.foundation.checks import as_whole
@@ -50,14 +56,15 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     plan, _ = fit(model, limit)
     sweeper = Sweeper(model, plan)
 
-    def back_up(later: Floats, values: Floats, actions: Actions, slack: float, row: int) -> None:  # noqa: ARG001
+    def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
         sweeper.given(later, values, stationary if model.horizon is None else chosen(row), _pass)
 
+    rounding = backup_rounding(model, 0)
     if model.horizon is None:
         stationary = chosen(0)
-        values, _, _ = iterate_values(model, model.n_states, back_up)
+        values, _, _ = iterate_values(model, model.n_states, back_up, rounding)
     else:
-        values, _ = induct_backward(model, model.n_states, False, back_up)
+        values, _, _ = induct_backward(model, model.n_states, False, back_up, rounding)
     return values.reshape(-1)
 
 

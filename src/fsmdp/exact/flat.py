@@ -9,6 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import SizeError
+from fsmdp.exact.induction import (
+    Accuracy,
+    accuracy_of_residual,
+    accuracy_of_steps,
+    backup_rounding,
+)
 from fsmdp.foundation.checks import as_whole, check_size, plural, show_count
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats, Rebuilt, read_only
@@ -17,8 +23,6 @@ from fsmdp.model.variables import state_strides, table_size
 Integers = NDArray[np.int64]
 
 ENTRY_LIMIT = 2**28
-TIE = 1e-12
-"""Actions whose values differ by less, relative to the value or to 1, count as equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,24 +92,28 @@ def _check_size(model: FactoredMDP, limit: int) -> None:
         _refuse_if_huge(joint * max(model.n_states, len(model.dynamics.drawn_sizes)), drawn, limit)
 
 
-def solve_flat(flat: FlatMDP) -> tuple[Floats, Integers]:
+def solve_flat(flat: FlatMDP) -> tuple[Floats, Integers, Accuracy]:
     """Optimal values and actions by backward induction, or by policy iteration if infinite.
 
     Shapes (horizon + 1, n_states) and (horizon, n_states); (1, n_states) both if infinite.
     """
-    model = flat.model
+    model, rounding = flat.model, backup_rounding(flat.model, len(flat.states))
     if model.horizon is None:
-        return _solve_stationary(flat)
+        return _solve_stationary(flat, rounding)
     values = np.zeros((model.horizon + 1, len(flat.states)))
     actions = np.zeros((model.horizon, len(flat.states)), dtype=np.int64)
     for row in reversed(range(model.horizon)):
         q_values = flat.rewards + model.discount * flat.transitions @ values[row + 1]
-        actions[row] = _first_best(q_values)
+        actions[row] = _first_best(q_values, 2 * rounding)
         values[row] = q_values.max(axis=0)
-    return values, actions
+    return values, actions, accuracy_of_steps(model, rounding)
 
 
-def _solve_stationary(flat: FlatMDP) -> tuple[Floats, Integers]:
+def _solve_stationary(flat: FlatMDP, rounding: float) -> tuple[Floats, Integers, Accuracy]:
+    """Policy iteration; how close it came is judged by the last Bellman residual.
+
+    With c = TV - V, V* lies within max |c| / (1 - discount) of V.
+    """
     model, every = flat.model, np.arange(len(flat.states))
     chosen = flat.rewards.argmax(axis=0)
     tried: set[bytes] = set()
@@ -117,17 +125,20 @@ def _solve_stationary(flat: FlatMDP) -> tuple[Floats, Integers]:
         )
         q_values = flat.rewards + model.discount * flat.transitions @ values
         # A change must pay more than rounding, or two equal actions would alternate forever.
-        better = q_values.max(axis=0) > q_values[chosen, every] + TIE * (1 + np.abs(values))
+        better = q_values.max(axis=0) > q_values[chosen, every] + 2 * rounding
         chosen = np.where(better, q_values.argmax(axis=0), chosen)
         if chosen.tobytes() in tried:
-            return values[None, :], _first_best(q_values)[None, :]
+            break
+    residual = q_values.max(axis=0) - values
+    accuracy = accuracy_of_residual(
+        model, rounding, float(residual.min()), float(residual.max()), 2 * rounding
+    )
+    return values[None, :], _first_best(q_values, 2 * rounding)[None, :], accuracy
 
 
-def _first_best(q_values: Floats) -> Integers:
-    """The lowest action whose value is the largest, up to rounding; q_values[action, state]."""
-    best = q_values.max(axis=0)
-    equal = q_values >= best - TIE * np.maximum(1.0, np.abs(best))
-    return np.asarray(equal.argmax(axis=0), dtype=np.int64)
+def _first_best(q_values: Floats, tie: float) -> Integers:
+    """The lowest action whose value is within `tie` of the largest; q_values[action, state]."""
+    return np.asarray((q_values >= q_values.max(axis=0) - tie).argmax(axis=0), dtype=np.int64)
 
 
 def _assignments(sizes: Sequence[int]) -> Integers:

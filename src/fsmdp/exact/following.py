@@ -227,12 +227,14 @@ def back_up(
     rewards: Floats,
     discount: float,
     tie: float,
-    slack: float,
     n_actions: int,
     begin: int,
     end: int,
 ) -> None:
-    """values(s) = max_a R(s, a) + discount * E[later(s') | s, a], and the first best action."""
+    """values(s) = max_a R(s, a) + discount * E[later(s') | s, a], and an action.
+
+    It is the first whose value is within `tie` of the largest.
+    """
     q_values = np.zeros(n_actions)
     for state in range(begin, end):
         best = -np.inf
@@ -244,7 +246,7 @@ def back_up(
             q_values[action] = rewards[row] + discount * mean
             best = max(best, q_values[action])
         values[state] = best
-        least = best - tie * max(1.0, abs(best)) - slack
+        least = best - tie
         action = 0
         while not q_values[action] >= least:
             action += 1

@@ -245,13 +245,13 @@ def keep_best(
     moves: Integers,
     action: int,
     tie: float,
-    slack: float,
     begin: int,
     end: int,
 ) -> None:
     """Take an action where it is better than all before, or equal to the best and of lower number.
 
-    `values` holds the largest value so far, `held` the value of the action that is taken.
+    Equal are values within `tie` of the best. `values` holds the largest value so far, `held` the
+    value of the action that is taken.
     """
     block = moves.shape[1]
     for piece in range(begin, end):
@@ -260,7 +260,7 @@ def keep_best(
             state = piece * block + i
             value = base[state] + rewards[row + moves[1, i]] + means[at + moves[0, i]]
             best = max(values[state], value)
-            least = best - tie * max(1.0, abs(best)) - slack
+            least = best - tie
             values[state] = best
             if value >= least and (not held[state] >= least or action < actions[state]):
                 held[state] = value

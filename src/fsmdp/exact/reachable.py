@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.errors import SizeError
-from fsmdp.exact.flat import TIE
 from fsmdp.exact.following import (
     FULL,
     TOO_MANY,
@@ -90,13 +89,18 @@ class Successors:
     probabilities: Floats
     rewards: Floats  # (n_expanded * n_actions,) means
 
+    @property
+    def most(self) -> int:
+        """States that follow one state and action, at most."""
+        return int(np.diff(self.starts).max(initial=0))
+
     def back_up(
         self,
         later: Floats,
         values: Floats,
         actions: Actions,
         discount: float,
-        slack: float,
+        tie: float,
         count: int,
     ) -> None:
         """values(s) = max_a R(s, a) + discount * E[later(s') | s, a] of the first states."""
@@ -105,7 +109,7 @@ class Successors:
             share(
                 count,
                 lambda begin, end: back_up(
-                    later, values, actions, *lists, discount, TIE, slack, self.n_actions, begin, end
+                    later, values, actions, *lists, discount, tie, self.n_actions, begin, end
                 ),
             )
 

@@ -35,7 +35,9 @@ class ExactSolution(Rebuilt):
     actions: NDArray[Any]  # (horizon, n_states), integers; (1, n_states) if infinite
     reached: ReachedStates | None = None
     error: float = 0.0
-    """How far values may be from the optimum, beside rounding; 0 for a finite horizon."""
+    """How far values may be from the optimum, rounding included."""
+    loss: float = 0.0
+    """How much less than the optimum the policy may earn from any state, rounding included."""
     _enumerated: list[FlatMDP] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:

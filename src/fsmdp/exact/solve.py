@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from fsmdp.errors import ModelError, PlanningError, SizeError
 from fsmdp.exact.contraction import Branch, plan_contractions
 from fsmdp.exact.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
-from fsmdp.exact.induction import Actions, action_type, induct_backward, iterate_values
+from fsmdp.exact.induction import (
+    Actions,
+    action_type,
+    backup_rounding,
+    induct_backward,
+    iterate_values,
+)
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.foundation.checks import as_number, as_whole, plural, show, show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP, check_model
@@ -68,10 +74,11 @@ class Exact:
         """Optimal values and actions.
 
         V_l(s) = max_a R(s, a) + discount * E[V_{l+1}(s') | s, a]
-        Actions whose values are equal up to rounding (1e-12) are ties, and the first one wins.
+        Actions whose values are equal up to rounding are ties, and the first one wins.
         Actions that are made of variables are listed, while they are few.
-        With an infinite horizon, values are within 1e-12 of the optimum, relative to the largest
-        or to 1, up to rounding; the solution's `error` says how close they are.
+        With an infinite horizon, values are within 1e-12 of the optimum, relative to the span of
+        returns, up to rounding. The solution's `error` and `loss` say how close they and the
+        policy are, rounding included.
         Cost: horizon * (multiplications of all contractions), or horizon * (successors of all
         states that can be reached).
         """
@@ -84,8 +91,9 @@ class Exact:
             return _over_reachable(model, check, self.limit, self.limit)
         if self._is_tiny(model):
             flat = enumerate_states(model, self.limit)
-            values, actions = solve_flat(flat)
-            solution = ExactSolution(model, values, actions.astype(action_type(model)))
+            values, chosen, accuracy = solve_flat(flat)
+            actions = chosen.astype(action_type(model))
+            solution = ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
             solution._enumerated.append(flat)
             return solution
         try:
@@ -184,13 +192,16 @@ def sweep_back(
 
     sweeper = Sweeper(model, plan, boxes)
 
-    def back_up(later: Floats, values: Floats, actions: Actions, slack: float, row: int) -> None:  # noqa: ARG001
-        sweeper.best(later, values, actions, slack, check)
+    def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
+        sweeper.best(later, values, actions, tie, check)
 
+    rounding = backup_rounding(model, 0)
     if model.horizon is None:
-        values, actions, error = iterate_values(model, model.n_states, back_up)
-        return ExactSolution(model, values, actions, error=error)
-    return ExactSolution(model, *induct_backward(model, model.n_states, keep_all, back_up))
+        values, actions, accuracy = iterate_values(model, model.n_states, back_up, rounding)
+    else:
+        parts = model, model.n_states, keep_all, back_up, rounding
+        values, actions, accuracy = induct_backward(*parts)
+    return ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
 
 
 def _over_reachable(model: FactoredMDP, check: Callable[[], None], *room: int) -> ExactSolution:
@@ -198,16 +209,18 @@ def _over_reachable(model: FactoredMDP, check: Callable[[], None], *room: int) -
 
     reached, successors = explore(model, Room(*room), check)
 
-    def back_up(later: Floats, values: Floats, actions: Actions, slack: float, row: int) -> None:
+    def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:
         check()
         count = len(reached) if model.horizon is None else reached.within(row)
-        successors.back_up(later, values, actions, model.discount, slack, count)
+        successors.back_up(later, values, actions, model.discount, tie, count)
 
+    rounding = backup_rounding(model, successors.most)
     if model.horizon is None:
-        values, actions, error = iterate_values(model, len(reached), back_up)
-        return ExactSolution(model, values, actions, reached, error)
-    values, actions = induct_backward(model, len(reached), True, back_up)
-    return ExactSolution(model, values, actions, reached)
+        values, actions, accuracy = iterate_values(model, len(reached), back_up, rounding)
+    else:
+        parts = model, len(reached), True, back_up, rounding
+        values, actions, accuracy = induct_backward(*parts)
+    return ExactSolution(model, values, actions, reached, accuracy.error, accuracy.loss)
 
 
 def _clock(seconds: float | None) -> Callable[[], None]:

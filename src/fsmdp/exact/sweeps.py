@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.exact.contraction import Branch, Contraction, axis_sizes, drawn_axis
-from fsmdp.exact.flat import TIE
 from fsmdp.exact.loops import (
     Integers,
     Loops,
@@ -120,12 +119,10 @@ class Sweeper:
         loops = loops_over(state, self._sizes, means, rewards)
         return _Leaf(loops, action, difference.values.ravel())
 
-    def best(
-        self, later: Floats, values: Floats, actions: Whole, slack: float, check: Check
-    ) -> None:
-        """values(s) = max_a R(s, a) + discount * E[later(s') | s, a], and the first best action.
+    def best(self, later: Floats, values: Floats, actions: Whole, tie: float, check: Check) -> None:
+        """values(s) = max_a R(s, a) + discount * E[later(s') | s, a], and an action.
 
-        `slack` is how far values may be apart and still count as equal, beside rounding.
+        It is the first whose value is within `tie` of the largest.
         """
         values.fill(-np.inf)
         self._held.fill(-np.inf)
@@ -133,7 +130,7 @@ class Sweeper:
         def finish(leaf: _Leaf, means: Floats, begin: int, end: int) -> None:
             arrays = (leaf.loops.sizes, leaf.loops.strides, leaf.loops.moves)
             state = (values, self._held, actions, self._base)
-            keep_best(*state, means, leaf.reward, *arrays, leaf.action, TIE, slack, begin, end)
+            keep_best(*state, means, leaf.reward, *arrays, leaf.action, tie, begin, end)
 
         self._run(later, finish, check)
 

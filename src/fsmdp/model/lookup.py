@@ -78,6 +78,15 @@ def compile_lookup(items: Sequence[Cases[Inputs]], n_actions: int) -> Lookup:
     )
 
 
+def with_constant(lookup: Lookup) -> Lookup:
+    """One more item: a single number, the same under all actions, after all others."""
+    return lookup._replace(
+        defaults=np.append(lookup.defaults, len(lookup.offset) - 1),
+        input_start=np.append(lookup.input_start, lookup.input_start[-1]),
+        offset=np.append(lookup.offset, lookup.offset[-1] + 1),
+    )
+
+
 def scope_lookup(scopes: Iterable[Cases[Scope]], sizes: Sequence[int], n_actions: int) -> Lookup:
     """A look-up of tables over current values, by the variables that they look at."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import index as as_index
 from typing import Any
 
@@ -124,8 +124,21 @@ class FactoredMDP(Compared):
                 action_variables(self.actions),
             ),
         )
-        store("reward_means", resolve_rewards(self.rewards, self.inputs, self._action_positions))
         store("initial", _resolve_initial(initial, self.variables))
+        self._resolve_rewards()
+
+    def with_rewards(self, rewards: Sequence[Reward]) -> FactoredMDP:
+        """The same model with other reward terms. Cost: to check these."""
+        made = object.__new__(FactoredMDP)
+        for one in fields(self):
+            object.__setattr__(made, one.name, getattr(self, one.name))
+        object.__setattr__(made, "rewards", as_rewards(rewards))
+        made._resolve_rewards()
+        return made
+
+    def _resolve_rewards(self) -> None:
+        means = resolve_rewards(self.rewards, self.inputs, self._action_positions)
+        object.__setattr__(self, "reward_means", means)
         if not self.largest_size_of_return <= LARGEST_RETURN:
             raise ModelError(
                 f"rewards could add up to {self.largest_size_of_return:.3g} in an episode, "
@@ -285,6 +298,20 @@ class FactoredMDP(Compared):
             max(float(np.abs(table.values).max()) for table in means) for means in self.reward_means
         )
         return largest * sum_of_discounts(self.horizon, self.discount)
+
+    @property
+    def span_of_return(self) -> float:
+        """No two expected returns differ by more: the span of each reward term, at every step.
+
+        Unlike the size of a return, it does not change when a constant is added to a term; 0 if
+        no reward depends on anything.
+        """
+        span = sum(
+            max(float(table.values.max()) for table in means)
+            - min(float(table.values.min()) for table in means)
+            for means in self.reward_means
+        )
+        return span * sum_of_discounts(self.horizon, self.discount)
 
     def check_state(self, state: State) -> tuple[int, ...]:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""

@@ -14,6 +14,7 @@ from fsmdp.model.tables import Table, sorted_table
 from fsmdp.model.variables import Variable, find_positions, positions_by_name
 
 BOUND_TOLERANCE = 1e-9
+"""Means that miss a bound by less, relative to the larger bound, widen it: they were rounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,18 @@ class Reward(Compared):
             raise ModelError(
                 f"{self.label}: sigma is {show(sigma)}, expected at least 0; 0 means no noise."
             )
+        self._widen()
+
+    def _widen(self) -> None:
+        """Move bounds to means that rounding has put a little beyond them."""
+        slack = BOUND_TOLERANCE * max(abs(self.low), abs(self.high))
+        tables = [case.table for case in self.cases if case.table.size]
+        lowest = min((float(table.min()) for table in tables), default=self.low)
+        highest = max((float(table.max()) for table in tables), default=self.high)
+        if self.low - slack <= lowest < self.low:
+            object.__setattr__(self, "low", lowest)
+        if self.high < highest <= self.high + slack:
+            object.__setattr__(self, "high", highest)
 
     @property
     def label(self) -> str:
@@ -105,8 +118,7 @@ def resolve_mean(
             f"{show(list(case.parents))}, found {found}; reshape it."
         )
     lowest, highest = float(case.table.min()), float(case.table.max())
-    slack = BOUND_TOLERANCE * max(1.0, abs(reward.low), abs(reward.high))
-    if lowest < reward.low - slack or highest > reward.high + slack:
+    if lowest < reward.low or highest > reward.high:
         raise ModelError(
             f"{where}: means run from {plain(lowest, 6)} to {plain(highest, 6)}, expected all "
             f"within [{plain(reward.low, 6)}, {plain(reward.high, 6)}]; widen low and high or "

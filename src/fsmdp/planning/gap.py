@@ -9,13 +9,10 @@ from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import lower, percent, percent_at_most, plain, upper
 
 ROUNDING, ROUNDING_OF_SUMS = 1e-9, 1e-13
-"""Differences that say nothing: relative to bound and mean, and to the largest return there can be.
-
-Both are of rewards' unit, so that the unit does not matter.
-"""
+"""Differences that say nothing: relative to the span of returns, and to the largest in size."""
 
 SOLVED = 1e-6
-"""A policy whose exact value is as close to the bound, relative to it, is called optimal."""
+"""A policy that is proved to earn the bound less this fraction of the span is called optimal."""
 
 WORTH_SAYING = 10.0
 """A relative gap above this says nothing, but that the bound is near 0."""
@@ -36,6 +33,7 @@ class RelativeGap(float):
         "mean",
         "proof",
         "scale",
+        "span",
         "standard_error",
         "upper_bound",
     )
@@ -47,6 +45,7 @@ class RelativeGap(float):
     exact: bool
     proof: str
     scale: float
+    span: float
 
     def __new__(
         cls,
@@ -58,10 +57,11 @@ class RelativeGap(float):
         exact: bool = False,
         proof: str = "elimination",
         scale: float = 0.0,
+        span: float = 0.0,
     ) -> RelativeGap:
         """Of a bound and what is known of the policy."""
-        self = super().__new__(cls, relative_gap(upper_bound, mean, scale))
-        given = upper_bound, mean, standard_error, lower_limit, level, exact, proof, scale
+        self = super().__new__(cls, relative_gap(upper_bound, mean, scale, span))
+        given = upper_bound, mean, standard_error, lower_limit, level, exact, proof, scale, span
         for name, value in zip(cls.__annotations__, given, strict=True):
             setattr(self, name, value)
         return self
@@ -95,41 +95,69 @@ class RelativeGap(float):
         return gap / abs(self.upper_bound)
 
     @property
+    def proved(self) -> bool:
+        """Whether the lower limit is certain, by exact values or a search, and no estimate."""
+        return self.lower_limit is not None and self.level == 1
+
+    @property
     def attained(self) -> bool:
-        """Whether the policy's value is known, and is the bound up to rounding."""
-        return self.exact and self <= 0
+        """Whether the policy is proved to earn the bound, up to rounding."""
+        return self.proved and self._left() == 0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the policy is proved to earn the bound, up to `SOLVED` spans of returns."""
+        return self.proved and self._left() <= SOLVED * (self.span or abs(self.upper_bound))
+
+    def _left(self) -> float:
+        """What lies between the bound and the lower limit, beside rounding."""
+        assert self.lower_limit is not None
+        gap = max(0.0, self.upper_bound - self.lower_limit)
+        is_rounding = gap <= noise(self.upper_bound, self.lower_limit, self.scale, self.span)
+        return 0.0 if is_rounding else gap
 
     def statement(self) -> str:
         """What is established of the policy, in a sentence."""
-        if self.exact and self <= SOLVED:
-            loss = percent_at_most(self) if self else "rounding"
+        if self.optimal:
+            loss = "rounding"
+            if not self.attained:
+                limit = self.relative_limit
+                loss = upper(self._left(), 2) if limit is None else percent_at_most(limit)
             return f"the policy is optimal up to {loss}, by {self.proof}"
         if self.lower_limit is None:
             return "nothing is promised of the policy's mean"
         if not math.isfinite(self.upper_bound - self.mean):
             return "nothing is established: the bound or the policy's mean is not finite"
-        sure = (
-            "exactly" if self.exact else f"with probability at least {plain(100 * self.level, 4)} %"
-        )
+        sure = f"with probability at least {plain(100 * self.level, 4)} %"
+        earns = f"at least {lower(self.lower_limit, 6, self.scale)}"
+        if self.exact:
+            earns = f"{plain(self.mean, 6, self.scale)} exactly"
+        elif self.proved:
+            earns = f"{earns}, by {self.proof}"
+        else:
+            earns = f"{earns} {sure}"
         limit = self.relative_limit
         if limit is None or limit >= 1:
-            earns = f"at least {lower(self.lower_limit, 6, self.scale)}"
-            if self.exact:
-                earns = plain(self.mean, 6, self.scale)
             most = f"no policy more than {upper(self.upper_bound, 6, self.scale)}"
-            return f"the policy earns {earns} {sure}, {most}"
-        if self.exact:
-            earns = plain(self.mean, 6, self.scale)
-            return f"the policy earns {earns} {sure}: within {percent_at_most(limit)} of the best"
+            return f"the policy earns {earns}, {most}"
+        if self.proved:
+            return f"the policy earns {earns}: within {percent_at_most(limit)} of the best"
         return f"{sure} the policy is within {percent_at_most(limit)} of the best"
 
 
-def relative_gap(upper_bound: float, mean: float, scale: float = 0.0) -> float:
-    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0.
-
-    `scale` is the size of the largest return that there can be, where that is known.
-    """
+def relative_gap(upper_bound: float, mean: float, scale: float = 0.0, span: float = 0.0) -> float:
+    """How far a mean is below a bound, as a fraction of it; never below 0, infinite if it is 0."""
     gap = max(0.0, upper_bound - mean)
-    if gap <= max(ROUNDING * max(abs(upper_bound), abs(mean)), ROUNDING_OF_SUMS * scale):
+    if gap <= noise(upper_bound, mean, scale, span):
         return 0.0
     return gap / abs(upper_bound) if upper_bound else math.inf
+
+
+def noise(upper_bound: float, mean: float, scale: float, span: float) -> float:
+    """The largest difference between two returns that says nothing.
+
+    `scale` is the size of the largest return that there can be, and `span` how far returns can be
+    apart, where they are known; otherwise the two numbers stand in.
+    """
+    sizes = max(abs(upper_bound), abs(mean))
+    return max(ROUNDING * (span or sizes), ROUNDING_OF_SUMS * scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fsmdp.foundation.numbers import plain, with_error
+from fsmdp.foundation.numbers import lower, plain, with_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,10 @@ class Candidate:
 class Incumbent:
     """What the plan's policy earns, in episodes that it was not chosen by, or exactly.
 
-    `lower_limit` is below the policy's mean return with probability at least `level`; None where
-    rewards are noisy without bounds, since nothing can be promised then.
+    `lower_limit` is below the policy's mean return with probability at least `level`, for certain
+    if that is 1; None where rewards are noisy without bounds, since nothing can be promised then.
+    `exact`: the mean is known up to rounding. A search proves a lower limit alone, which stands
+    for the mean then.
     """
 
     name: str
@@ -39,10 +41,14 @@ class Incumbent:
     exact: bool = False
     scale: float = 0.0
     """Size of the largest return that there can be, which rounding is relative to."""
+    span: float = 0.0
+    """By how much returns can differ, which "optimal" is relative to."""
 
     def __str__(self) -> str:
         if self.exact:
             return f"{plain(self.mean, 6, self.scale)}, exactly"
+        if self.level == 1 and self.lower_limit is not None:
+            return f"at least {lower(self.lower_limit, 6, self.scale)}"
         return with_error(self.mean, self.standard_error, self.scale)
 
 

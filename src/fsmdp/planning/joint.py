@@ -48,6 +48,11 @@ class Joint(Planner):
     solver: Solver = "auto"
     time_limit: Seconds = None
 
+    @property
+    def normalises(self) -> bool:
+        """Not with `w_norm`, which is in the unit of rewards."""
+        return self.w_norm is None
+
     def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
         """The paper's Fig. 1; the stationary program if the horizon is infinite."""
         clock = clock or self.own_clock

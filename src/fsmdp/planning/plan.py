@@ -116,6 +116,7 @@ class Plan:
             known.exact,
             self.bound.proof,
             known.scale,
+            known.span,
         )
 
     def statement(self) -> str:

@@ -20,6 +20,7 @@ from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.incumbent import Line
 from fsmdp.planning.intervals import OPTIMISTIC
+from fsmdp.planning.normalise import Normalised, normalise, unchanged
 from fsmdp.planning.options import Seconds, check_options
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, problem_of_model, trivial_problem
@@ -40,6 +41,8 @@ class Request:
     basis: Basis | None
     weights: Weights
     options: Mapping[str, Any]
+    units: Normalised
+    """How numbers of the model, whose rewards are normalised, are those of the user."""
 
 
 class Planner:
@@ -54,6 +57,11 @@ class Planner:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @property
+    def normalises(self) -> bool:
+        """Whether rewards may be moved and scaled first; not if an option is in their unit."""
+        return True
 
     @property
     def own_clock(self) -> Clock:
@@ -104,11 +112,12 @@ class Planner:
         }
         if invariants is not None:
             options["invariants"] = check_invariants(invariants, model)
-        request = Request(model, basis, weights, options)
+        units = normalise(model) if self.normalises else unchanged(model)
+        request = Request(units.model, basis, weights, options, units)
         self.prepare(request)
         clock = Clock(self.time_limit)
         with clock.listening():
-            found = self.respond(request, clock, tell)
+            found = units.plan(self.respond(request, clock, tell))
         warn_if_trivial(found, model.largest_size_of_return)
         return found
 

@@ -54,7 +54,7 @@ def plan(one: Plan, ax: Any = None) -> Any:
                 color=INK,
                 capsize=3,
                 markersize=4,
-                label="exactly" if one.incumbent.exact else "in fresh episodes",
+                label="in fresh episodes" if one.incumbent.level < 1 else "proved",
             )
         axes.set_xlabel("seconds")
         axes.set_ylabel("return")

@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.actions import Actions, n_listed
-from fsmdp.model.lookup import Integers, Lookup
+from fsmdp.model.lookup import Integers, Lookup, with_constant
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.advantages import default_total, fill_advantages
@@ -77,6 +77,17 @@ class Greedy:
         found = np.zeros(len(self.actions))
         fill_advantages(self.lookup, entries, values, found)
         return np.asarray(found + default_total(self.lookup, entries, values))
+
+    def moved(self, factor: float, constants: Floats) -> Greedy:
+        """The same policy with Q-values in another unit: factor * Q + a constant for each step.
+
+        The constant is a term of its own that no action changes, so that it decides nothing.
+        """
+        entries, lookup = factor * self.entries, self.lookup
+        if constants.any():
+            entries = np.hstack([entries, constants[:, None]])
+            lookup = with_constant(lookup)
+        return Greedy(self.variables, self.actions, self.horizon, lookup, entries)
 
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays. Cost: to fold the steps that were not folded yet."""

@@ -45,6 +45,8 @@ class Gap:
     baselines: Mapping[str, Runs] = field(default_factory=dict)
     scale: float = 0.0
     """Size of the largest return that there can be, which rounding is relative to."""
+    span: float = 0.0
+    """By how much returns can differ."""
 
     @property
     def gap(self) -> float:
@@ -60,7 +62,7 @@ class Gap:
         """The gap as a fraction of the bound; infinite if the bound is zero and the gap is not."""
         runs = self.runs
         judged = runs.mean, runs.standard_error, self.lower_limit, self.level
-        return RelativeGap(self.upper_bound, *judged, scale=self.scale)
+        return RelativeGap(self.upper_bound, *judged, scale=self.scale, span=self.span)
 
     @property
     def relative_limit(self) -> float | None:
@@ -136,7 +138,8 @@ def certified_gap(
             "acting at random": rollout(model, "random", episodes, seed),
         }
     limit = limit_of_mean(model, runs, level)
-    gap = Gap(plan.upper_bound, runs, limit, level, others, model.largest_size_of_return)
+    scales = model.largest_size_of_return, model.span_of_return
+    gap = Gap(plan.upper_bound, runs, limit, level, others, *scales)
     if gap.no_better_than:
         warn(poor_policy_text(gap), PoorPolicyWarning, stacklevel=2)
     return gap

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fsmdp.model.marginals import EPSILON
+from fsmdp.exact.induction import accuracy_of_steps, backup_rounding
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.structure import sum_of_discounts
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.gap import relative_gap
 from fsmdp.planning.incumbent import Incumbent, Line
+from fsmdp.planning.normalise import Normalised
 from fsmdp.planning.plan import Effort, Plan, PlannedPolicy
 from fsmdp.planning.planner import Tell
 from fsmdp.planning.problem import trivial_problem
@@ -32,15 +32,25 @@ RESERVE, ENOUGH = 0.1, 2.0
 
 FRESH_EPISODES = 1000
 
-MOST_SUMMED = 2**12
-"""Products that a backup adds up, at most, beside those of states that are fewer."""
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What is proved of an optimal policy: it earns `least` for certain.
+
+    `value` is what it earns up to rounding if `exact`, else `least` once more.
+    """
+
+    value: float
+    least: float
+    exact: bool
 
 
 class Hand:
     """The best policy and the tightest bound so far, and how they came."""
 
-    def __init__(self, model: FactoredMDP, clock: Clock, seed: int, tell: Tell | None) -> None:
-        self.model, self.clock, self.tell = model, clock, tell
+    def __init__(self, units: Normalised, clock: Clock, seed: int, tell: Tell | None) -> None:
+        self.model, self.clock, self.tell = units.model, clock, tell
+        self.units, model = units, units.model
         self.began = time.perf_counter()
         left = clock.left()
         self.timed = left is not None
@@ -50,8 +60,9 @@ class Hand:
         self.alone = trivial_problem(model)
         self.bound_plan = plan_of_constant(self.alone)
         self.at_start, self.proof = np.inf, "elimination"
-        self.scale = model.largest_size_of_return
-        self.exact: float | None = None
+        self.size = units.original.largest_size_of_return
+        self.span = units.original.span_of_return
+        self.proved: Proved | None = None
         self.best_of_view: dict[str, tuple[float, Greedy]] = {}
         self.log: list[Line] = []
         self.lock = threading.RLock()
@@ -67,8 +78,12 @@ class Hand:
         best = self.judge.incumbent
         if best is None:
             return None
-        mean = best.mean if self.exact is None else self.exact
-        return relative_gap(self.upper_bound, mean, self.scale)
+        return self._gap(best.mean if self.proved is None else self.proved.value)
+
+    def _gap(self, mean: float) -> float:
+        """In the user's unit."""
+        bound, mean = self.units.upper(self.upper_bound), self.units.value(mean)
+        return relative_gap(bound, mean, self.size, self.span)
 
     def seconds(self) -> float:
         """Since the call."""
@@ -77,15 +92,16 @@ class Hand:
     def note(self, tried: str, improved: str = "", again: Incumbent | None = None) -> None:
         """Write a line of the log, with what the incumbent earned when it was judged `again`."""
         mean = error = None
-        if best := again or self.judge.incumbent:
-            exact = self.exact is not None
-            mean, error = (self.exact, 0.0) if exact else (best.mean, best.standard_error)
+        if self.proved is not None:
+            mean, error = self.proved.value, 0.0
+        elif best := again or self.judge.incumbent:
+            mean, error = best.mean, best.standard_error
         with self.lock:
-            gap = None if mean is None else relative_gap(self.upper_bound, mean, self.scale)
+            gap = None if mean is None else self._gap(mean)
             line = Line(self.seconds(), tried, mean, error, self.upper_bound, gap, improved)
             self.log.append(line)
         if self.tell is not None:
-            self.tell(line)
+            self.tell(self.units.line(line))
 
     def compile(self, engine: str) -> None:
         """Compile an engine before it is used, which does not count."""
@@ -116,14 +132,14 @@ class Hand:
 
     def closed(self, wanted: float | None) -> bool:
         """Whether the gap is as small as was asked for."""
-        if self.exact is not None:
+        if self.proved is not None:
             return True
         gap = self.gap
         return gap is not None and gap <= (wanted or 0.0)
 
-    def solved(self, name: str, view: View, policy: PlannedPolicy, value: float) -> None:
-        """Take a policy whose value is known and optimal."""
-        self.exact = value
+    def solved(self, name: str, view: View, policy: PlannedPolicy, proved: Proved) -> None:
+        """Take a policy that is proved to be optimal."""
+        self.proved = proved
         self.judge.take(name, view.policy(policy))
         self.note(f"{name}, solved", "policy, bound")
 
@@ -137,7 +153,7 @@ class Hand:
             bound = base.bound
         status = self.clock.status or stopped or base.status
         name = "greedy for the moment" if best is None else best.name
-        if self.exact is None and incumbent is not None:
+        if self.proved is None and incumbent is not None:
             self.note(f"{name}, in fresh episodes", again=incumbent)
         return replace(
             base,
@@ -158,23 +174,17 @@ class Hand:
         )
 
     def _judged_again(self, best: Judged) -> Incumbent:
-        if self.exact is not None:
-            value = self.exact
-            return Incumbent(best.name, value, 0.0, 0, value, 1.0, exact=True, scale=self.scale)
+        scales = self.size, self.span
+        if self.proved is not None:
+            value, least, exact = self.proved.value, self.proved.least, self.proved.exact
+            return Incumbent(best.name, value, 0.0, 0, least, 1.0, exact, *scales)
         returns = self.judge.judge_again(FRESH_EPISODES, self.clock)
         runs = Runs(returns, self.judge.arena.steps)
         limit = limit_of_mean(self.model, runs, LEVEL)
         judged = runs.mean, runs.standard_error, len(returns), limit, LEVEL
-        return Incumbent(best.name, *judged, scale=self.scale)
+        return Incumbent(best.name, *judged, False, *scales)
 
 
 def rounding(model: FactoredMDP) -> float:
-    """More than values that are backed up step by step can be off by.
-
-    A backup adds up products of kernels, and rewards; each sum and product is off by less than a
-    relative EPSILON of the largest return, and errors of all steps add up.
-    """
-    drawn = sum(model.dynamics.drawn_sizes)
-    terms = drawn + len(model.reward_means) + min(model.n_states, MOST_SUMMED) + 8
-    steps = sum_of_discounts(model.horizon, model.discount)
-    return float(8 * EPSILON * terms * (steps + 1) * model.largest_size_of_return)
+    """More than the tables of a joined model, which are rounded, can change values by."""
+    return accuracy_of_steps(model, backup_rounding(model, 0)).error

@@ -26,7 +26,7 @@ from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.hand import Hand, rounding
+from fsmdp.solver.hand import Hand, Proved, rounding
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -111,7 +111,7 @@ class Loop:
         self.model, self.basis = request.model, request.basis
         self.weights, self.options = request.weights, request.options
         self.wishes = wishes
-        self.hand = Hand(request.model, clock, wishes.seed, tell)
+        self.hand = Hand(request.units, clock, wishes.seed, tell)
         self.offers: list[tuple[Program, Plan]] = []
         self.bound_of_view: dict[str, Plan] = {}
         self.projections: dict[str, list[Projection]] = {}
@@ -214,10 +214,15 @@ class Loop:
         except Stopped:
             self.hand.searching.check()
             return
-        value = solution.start_value
-        self.hand.lower(value + solution.error + rounding(model), "exact values")
+        value, slack = solution.start_value, self._slack(view)
+        self.hand.lower(value + solution.error + slack, "exact values")
         acting = array_policy("exact values", model, solution)
-        self.hand.solved(f"{view.name}exact values", view, acting, value)
+        least = value - solution.error - solution.loss - slack
+        self.hand.solved(f"{view.name}exact values", view, acting, Proved(value, least, exact=True))
+
+    def _slack(self, view: View) -> float:
+        """How far values of a view's model may be from those of the model itself."""
+        return rounding(view.model) if view.joined else 0.0
 
     def _start_bounding(self, views: Sequence[View]) -> Bounding:
         """Programs of singles on every view, the joined one first; then of pairs."""
@@ -270,10 +275,8 @@ class Loop:
             if acts:
                 self.offers.append((program, plan))
         if program.view.joined is not None:
-            slack = rounding(program.view.model)  # of the joined tables
-            self.hand.lower(
-                plan.upper_bound + slack, "elimination, with exclusive variables joined"
-            )
+            bound = plan.upper_bound + self._slack(program.view)
+            self.hand.lower(bound, "elimination, with exclusive variables joined")
         self.hand.note(
             f"program of {program.name}, {plural(len(plan.basis), 'function')}",
             "bound" if self.hand.upper_bound < before else "",
@@ -281,7 +284,7 @@ class Loop:
 
     def _take_offers(self, engines: list[Engine]) -> None:
         """Judge the policies of the programs that were solved meanwhile."""
-        if self.hand.exact is not None:
+        if self.hand.proved is not None:
             return
         with self.hand.lock:
             offers, self.offers = self.offers, []
@@ -448,11 +451,12 @@ class Loop:
             )
         except SizeError:
             return
-        slack = rounding(view.model) if view.joined else 0.0
+        slack = self._slack(view)
         better = self.hand.lower(found.upper_bound + slack, "search from the start")
         name = f"{view.name}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
-            self.hand.solved(name, view, found.policy, found.lower_bound - slack)
+            least = found.lower_bound - slack
+            self.hand.solved(name, view, found.policy, Proved(least, least, exact=False))
             return
         self.hand.note(name, "bound" if better else "")
         self.hand.consider(name, view, found.policy)

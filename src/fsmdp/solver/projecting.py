@@ -179,7 +179,7 @@ def _regressed(fitting: Fitting, projection: Projection, seed: int) -> Iterator[
         if known and values.any():
             part, target = columns[:known], values[rows[:known]]
             matrix = part.T @ part
-            scale = RIDGE * max(1.0, float(np.trace(matrix)) / len(usable))
+            scale = RIDGE * (float(np.trace(matrix)) / len(usable) or 1.0)
             matrix[np.diag_indices_from(matrix)] += scale
             found[usable] = np.linalg.solve(matrix, part.T @ target)
         yield step, found

@@ -22,6 +22,7 @@ from fsmdp.planning.inequalities import Cuts
 from fsmdp.planning.oracle import excesses_of
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.rows import reward_scale
+from fsmdp.planning.values import value_span
 from fsmdp.solver.growth import MOST_VARIABLES, extensions, with_scopes
 
 LARGEST_BACKUP = 2**12
@@ -216,7 +217,8 @@ class Tightening:
         found = self._minimised(problem, start, self.found.held, clock)
         if found.value > self.found.value + FALL * abs(self.found.value):
             return False
-        fell = self.found.value - found.value > FALL * max(1e-3, abs(self.found.value))
+        size = max(abs(self.found.value), 1e-3 * value_span(problem.network, problem.intervals))
+        fell = self.found.value - found.value > FALL * size
         self._idle = 0 if fell else self._idle + 1
         self.problem, self.found = problem, found
         return True

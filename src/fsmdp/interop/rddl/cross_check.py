@@ -37,7 +37,7 @@ MOST_PAIRS = 64
 class CrossCheck:
     """What a comparison found.
 
-    `largest_reward_error` is relative to the larger of 1 and the reward; `impossible` lists next
+    `largest_reward_error` is relative to the largest reward met; `impossible` lists next
     values that the model gives no probability; `least_p` is the smallest p-value of `tests`
     comparisons of frequencies, which together raise a false alarm with probability at most
     `level`. `refused` counts walks from random states that the simulator broke off.
@@ -161,7 +161,7 @@ def _compare(
 ) -> CrossCheck:
     before, actions, rewards, after = steps
     means = np.array([model.mean_reward(s, int(a)) for s, a in zip(before, actions, strict=True)])
-    errors = np.abs(means - rewards) / np.maximum(1.0, np.abs(rewards))
+    errors = np.abs(means - rewards) / (np.abs(rewards).max(initial=0.0) or 1.0)
     impossible: list[str] = []
     p_values: list[tuple[float, str]] = []
     for scope in [(p,) for p in range(len(model.variables))] + _pairs_sharing_draws(model):

@@ -211,7 +211,7 @@ class UCRLFactored(OptimisticFactored):
             np.zeros((steps, len(layout.cell_of))),
             np.full((steps, len(layout.cell_of)), np.nan),
             self.replan_at(),
-            solution.values[0].copy(),
+            solution.values[0] + solution.error,
             state_strides([variable.size for variable in self.structure.variables]),
         )
         return Planned(acting, 0.0, np.nan)

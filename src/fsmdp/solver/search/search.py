@@ -105,7 +105,8 @@ def search(
     yet from above; what the safest action earns for certain bounds it from below. Trials walk from
     the start, expand what they meet and back both bounds up; the bounds at the start approach one
     another, are true at every moment, and meet after finitely many trials if the horizon is
-    finite. Solved means: they are apart by at most `tolerance`, relative to the value or to 1.
+    finite. Solved means: they are apart by at most `tolerance`, relative to what the trivial
+    bounds are apart.
 
     `lower` are weights of values that a policy is certified to reach (L <= R + E L), with
     `fallback` that policy. Otherwise `fallback` acts outside the table of `hopeful` only.
@@ -163,6 +164,7 @@ class _Run:
         self.guide = followed.arrays
         self.store = Store.empty(packing.kept.shape[1], n_steps, memory_limit)
         self.sweep_seconds = 0.0
+        self._most, self._counted = 0, 0  # entries of an action at most, of the actions counted
         self.tally = np.zeros(N_TALLIES, dtype=np.int64)
         self.path = np.zeros(LONGEST_TRIAL if not finite else n_steps - 1, dtype=np.int32)
         self.starts, self.chances = self._starts()
@@ -211,7 +213,18 @@ class _Run:
         return upper - lower <= self._absolute(tolerance)
 
     def _absolute(self, tolerance: float) -> float:
-        return tolerance * max(1.0, abs(self.bounds()[1])) + 4 * self.rounding
+        """How close the bounds have to come: a share of what they were apart, and rounding.
+
+        Each backup moves them apart by four units for each entry of an action, and one more.
+        """
+        apart = float(self.ground.ceiling[0] - self.ground.floor[0])
+        graph, seen = self.store.graph, int(self.store.graph.counts[graphs.ACTIONS])
+        starts = graph.first_entry[self._counted : seen + 1]
+        self._most = max(self._most, int(np.diff(starts).max(initial=0)))
+        self._counted = seen
+        steps = sum_of_discounts(self.model.horizon, self.model.discount)
+        backups = 4 * self.rows.unit * (self._most + 1) * steps
+        return tolerance * apart + 4 * self.rounding + backups
 
     def go(
         self, clock: Clock, tolerance: float, trials: int | None, tell: Tell | None

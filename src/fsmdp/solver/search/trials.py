@@ -263,7 +263,7 @@ def _best_action(graph: Graph, state: int, column: int, rows: Rows, hopeful: boo
             upper += chance * graph.upper[target, column + rows.ahead]
             lower += chance * graph.lower[target, column + rows.ahead]
         first, second = (upper, lower) if hopeful else (lower, upper)
-        margin = 1e-9 * max(1.0, abs(first))
+        margin = rows.unit * (graph.first_entry[a + 1] - graph.first_entry[a] + 1)
         if (
             best < 0
             or first > best_first + margin
@@ -357,8 +357,9 @@ def choose_actions(
             target = graph.target[entry]
             if seen[target] != stamp:
                 seen[target] = stamp
-                left = graph.upper[target, column] - floor[column]
-                if left > 1e-9 * scale and graph.first_action[target] != NOT_EXPANDED:
+                more = graph.upper[target, column] - floor[column] > 1e-9 * scale
+                more |= graph.lower[target, column] > floor[column]
+                if more and graph.first_action[target] != NOT_EXPANDED:
                     following[found] = target
                     found += 1
     return found

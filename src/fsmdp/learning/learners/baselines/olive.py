@@ -85,7 +85,7 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
     @property
     def epsilon(self) -> float:
         """The accuracy in units of rewards."""
-        return self.accuracy * max(1e-12, self.horizon * self.reward_span)
+        return self.accuracy * (self.horizon * self.reward_span or 1.0)
 
     def given(self) -> list[np.ndarray]:
         """The functions too."""

@@ -119,7 +119,7 @@ class RLSVI(RememberingLearner):
     def replan(self) -> Planned:
         """Draw weights around the fit of each step, from the last to the first."""
         seen, met = self.seen, self.features_of()
-        largest = max(1e-12, self.horizon * (self._highest - self._lowest))
+        largest = self.horizon * (self._highest - self._lowest) or 1.0
         noise, deviation = self.noise * largest, self.prior * largest / math.sqrt(self._n_met)
         precision = self._gram / noise**2 + np.eye(self.n_features) / deviation**2
         factor = cholesky(precision, lower=True, check_finite=False)
