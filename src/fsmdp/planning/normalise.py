@@ -25,9 +25,11 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
+from fsmdp.planning.bound import Bound
 from fsmdp.planning.certificate import Certificate
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.plan import Plan, PlannedPolicy
+from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.greedy import Greedy
 
 LARGEST_EXPONENT = 600
@@ -73,9 +75,31 @@ class Normalised:
         )
 
     def plan(self, found: Plan) -> Plan:
-        """A plan of the normalised model as one of the original."""
+        """A plan of the normalised model as one of the original.
+
+        The trivial bound is that of the original, which is not rounded by moving rewards.
+        """
         if self.model is self.original:
             return found
+        moved = self._moved_plan(found)
+        trivial = trivial_problem(self.original).trivial
+        assert trivial is not None
+        bound = moved.bound
+        if trivial.upper_bound <= bound.certificate.upper_bound:
+            weights = np.zeros_like(bound.weights)
+            weights[: len(trivial.constants), 0] = trivial.constants
+            bound = Bound(
+                bound.variables,
+                bound.horizon,
+                bound.basis,
+                weights,
+                trivial.certificate,
+                bound.at_start,
+                bound.proof,
+            )
+        return replace(moved, bound=bound, trivial_bound=trivial.upper_bound)
+
+    def _moved_plan(self, found: Plan) -> Plan:
         bound, ended, certificate = found.bound, found.ended, found.bound.certificate
         weights, excess = self.weights(bound.weights)
         witness = replace(
@@ -102,7 +126,6 @@ class Normalised:
                 certified=self.upper(ended.certified),
                 dual_bound=self.lower(ended.dual_bound),
             ),
-            trivial_bound=self.upper(found.trivial_bound),
             incumbent=None if found.incumbent is None else self._incumbent(found.incumbent),
             candidates=tuple(map(self._candidate, found.candidates)),
             log=tuple(map(self.line, found.log)),
