@@ -107,7 +107,9 @@ def minimise(
     status, rounds = Status.ITERATION_LIMIT, 0
     try:
         bundle.look(bundle.best)
-        while rounds < max_rounds:
+        if not bundle.n:  # the constant alone: the oracle has determined it
+            bundle.lower, status = bundle.value, Status.OPTIMAL
+        while bundle.n and rounds < max_rounds:
             rounds += 1
             if bundle.step(enough):
                 status = Status.OPTIMAL
@@ -152,7 +154,7 @@ class _Bundle:
         self.cost[: self.n] = means @ self.matrix
         self.cost[self.n_columns :] = [link.weight for link in blocks.links]
         self.best = np.zeros(self.n_columns)
-        if start is not None:
+        if start is not None and self.n:
             self.best = self._coordinates(start / self.scale)
         self.value, self.excesses = np.inf, np.zeros(len(blocks.links))
         self.lower = -np.inf
@@ -171,7 +173,7 @@ class _Bundle:
 
     def shared(self, coordinates: Floats) -> Floats:
         """Weights of the blocks, the constants left to be determined."""
-        by_block = coordinates[: self.n_columns].reshape(-1, self.n)
+        by_block = coordinates[: self.n_columns].reshape(self.blocks.n_blocks, self.n)
         return np.asarray(self.scale * (self.matrix @ by_block.T).T)
 
     def look(self, coordinates: Floats) -> float:
