@@ -55,8 +55,8 @@ DEGENERATE = {
 }
 
 BASES = {
-    "default": lambda model: None,  # noqa: ARG005
-    "empty": lambda model: fsmdp.Basis([]),  # noqa: ARG005
+    "default": lambda model: None,
+    "empty": lambda model: fsmdp.Basis([]),
     "singles": fsmdp.Basis.singles,
     "pairs": fsmdp.Basis.pairs,
 }

@@ -328,6 +328,12 @@ class TestLimits:
         with pytest.raises(SizeError, match="value at step 2: only those of step 1"):
             short.value([1] * 6, 2)
 
+    @pytest.mark.parametrize("horizon", [100_000, None])
+    def test_the_time_limit_is_kept_where_states_are_written_out(self, horizon, monkeypatch):
+        monkeypatch.setattr(exact_module, "DENSE_LIMIT", 2**22)
+        with pytest.raises(PlanningError, match="not solved within 1e-09 s"):
+            Exact(time_limit=1e-9).plan(domains.sysadmin(3, horizon=horizon, discount=0.99))
+
     def test_the_time_limit_is_kept(self):
         model = domains.sysadmin(8, horizon=10**5)
         for planner in (Exact(time_limit=1e-9), Exact(time_limit=1e-9, reachable=True)):

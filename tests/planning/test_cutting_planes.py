@@ -10,10 +10,14 @@ from fsmdp import domains
 from fsmdp.planning import cutting_planes
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
+from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.cuts import random_cuts
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.enumerated import joint_optimum, stage_optimum
+from fsmdp.planning.inequalities import inequalities
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.oracle import excesses
+from fsmdp.planning.problem import problem_of_model
 from fsmdp.planning.solution import Status
 
 TOLERANCE = 1e-6
@@ -107,6 +111,27 @@ def test_a_time_limit_of_nothing_still_certifies_a_bound():
     plan = fsmdp.plan(model, method="cutting-planes", time_limit=0.0)
     assert plan.status is Status.TIME_LIMIT
     assert plan.upper_bound >= fsmdp.solve_exactly(model).start_value
+
+
+def _long():
+    model = domains.sysadmin(3, horizon=50)
+    return model, fsmdp.Basis.singles(model)
+
+
+def test_joint_cuts_of_many_steps_start_from_few_states(monkeypatch):
+    problem = problem_of_model(*_long())
+    every = random_cuts(problem.network)
+    monkeypatch.setattr("fsmdp.planning.cuts.MOST_START_NUMBERS", 2 * 50 * 4 * 3)
+    few = random_cuts(problem.network)
+    assert len(few) == 50 * 3 < len(every)
+    assert set(few.steps) == set(range(50))
+
+
+def test_inequalities_of_many_cuts_stop_with_the_clock():
+    problem = problem_of_model(*_long())
+    cuts, weights = random_cuts(problem.network), np.zeros((50, 4))
+    with pytest.raises(Stopped):
+        inequalities(problem.network, problem.intervals, weights, cuts, Clock(0))
 
 
 def test_a_network_too_wide_for_rows_is_planned_by_cuts():

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.errors import TrivialBoundWarning
+from fsmdp.foundation.threads import cores
 from fsmdp.planning import planner
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.planning.solution import Status
-from fsmdp.solver import auto
+from fsmdp.solver import arena, auto
+from fsmdp.solver.plan import METHODS
 
-METHODS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
-SOLVERS = ("auto", *METHODS)
+SOLVERS = tuple(METHODS)
 
 
 class CountingClock(Clock):
@@ -77,6 +78,45 @@ def test_no_time_at_all_gives_the_trivial_bound_and_says_so(method, horizon):
     assert plan.status is Status.TIME_LIMIT
     assert plan.upper_bound == pytest.approx(exact_trivial(model))
     assert "no linear program solved (time-limit)" in repr(plan)
+
+
+@pytest.mark.parametrize("method", SOLVERS)
+@pytest.mark.parametrize(("horizon", "discount"), [(100_000, 0.99), (None, 0.9999)])
+def test_no_time_for_long_episodes_gives_the_trivial_bound(method, horizon, discount):
+    model = fsmdp.domains.sysadmin(4, horizon=horizon, discount=discount)
+    with pytest.warns(TrivialBoundWarning):
+        plan = fsmdp.plan(model, method=method, time_limit=0)
+    assert plan.status is Status.TIME_LIMIT
+    assert plan.upper_bound == pytest.approx(1 / (1 - discount))
+    assert plan.action((0, 0, 0, 0), 1) in model.actions
+
+
+@pytest.mark.filterwarnings("ignore::fsmdp.errors.TrivialBoundWarning")
+@pytest.mark.parametrize(("method", "looks"), [("fitted", 20), ("auto", 120)])
+def test_the_clock_is_looked_at_while_long_episodes_are_simulated(method, looks, monkeypatch):
+    """Episodes of 138,000 steps: what is drawn between two looks is counted, not timed."""
+    model = fsmdp.domains.sysadmin(4, horizon=None, discount=0.9999)
+    since_look, most, usual = [0], [0], arena.simulate
+
+    class Looking(CountingClock):
+        @property
+        def status(self):
+            since_look[0] = 0
+            return super().status
+
+    def counted(compiled, *arguments):
+        since_look[0] += arguments[5] * len(arguments[7]) * compiled.n_slots
+        most[0] = max(most[0], since_look[0])
+        usual(compiled, *arguments)
+
+    monkeypatch.setattr(arena, "simulate", counted)
+    monkeypatch.setattr(planner, "Clock", Looking)
+    for name in ("SCREENING", "COMPARING"):  # few, so that fits have their turn
+        monkeypatch.setattr(f"fsmdp.solver.judge.{name}", 50)
+    Looking.looks_left = looks
+    fsmdp.plan(model, method=method, **({"exact": False} if method == "auto" else {}))
+    assert Looking.looks_left < 0
+    assert 0 < most[0] <= (1 + cores()) * arena.LOOK_AFTER
 
 
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-9, 1.0, 1e9]))

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp import Basis, Fitted, domains, evaluate_exactly, solve_exactly
+from fsmdp.errors import SizeError
+from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.policies.resolve import resolve
 from fsmdp.solver.arena import arena_of
 from fsmdp.solver.backups import backup_size, backups_of
 from fsmdp.solver.features import add_products, compile_features, fill_values
@@ -165,6 +168,75 @@ def test_a_fit_without_time_hands_out_a_plan():
     plan = Fitted(time_limit=0).plan(domains.sysadmin(6))
     assert plan.status == "time-limit"
     assert plan.upper_bound == plan.trivial_bound
+
+
+@pytest.fixture
+def small_records(monkeypatch):
+    monkeypatch.setattr("fsmdp.solver.arena.MOST_RECORDED", 2**10)
+
+
+@pytest.mark.usefixtures("small_records")
+@pytest.mark.parametrize(("horizon", "shape"), [(10, (25, 10, 4)), (None, (60, 4, 4))])
+def test_more_states_than_fit_are_not_recorded(horizon, shape):
+    """Of a finite horizon whole episodes, of an infinite one the first steps of each."""
+    model = domains.sysadmin(4, horizon=horizon, discount=0.9)
+    arena, arrays = arena_of(model), resolve(model, "random").arrays
+    found = arena.states(arrays, 60, 0)
+    assert found.shape == shape
+    assert (found[:, 0] == 1).all()  # all machines run at the start
+
+
+@pytest.mark.usefixtures("small_records")
+def test_an_episode_too_long_to_be_recorded_is_refused():
+    model = domains.sysadmin(4, horizon=300)
+    with pytest.raises(SizeError, match="300 steps x 4 variables = 1200 numbers"):
+        Fitted().plan(model)
+    plan = fsmdp.plan(model, rounds=0, exact=False)  # the solver does without fits
+    assert any("300 steps x 4 variables" in line.what for line in plan.log)
+    assert plan.upper_bound < plan.trivial_bound
+
+
+def test_states_are_those_of_episodes_that_were_not_cut_into_pieces(monkeypatch):
+    model = domains.sysadmin(4, horizon=30)
+    arena, arrays = arena_of(model), resolve(model, "random").arrays
+    whole = arena.states(arrays, 70, 0)
+    for look_after in (500, 50):  # episodes one by one, and steps of one
+        monkeypatch.setattr("fsmdp.solver.arena.LOOK_AFTER", look_after)
+        assert (arena.states(arrays, 70, 0) == whole).all()
+
+
+def test_recording_stops_when_asked_to():
+    model = domains.sysadmin(4, horizon=30)
+    arena, arrays = arena_of(model), resolve(model, "random").arrays
+    with pytest.raises(Stopped):
+        arena.states(arrays, 70, 0, Clock(0).check)
+
+
+@PATIENT
+@given(st.integers(0, 10**6), st.sampled_from([1, 30, 2**20]))
+def test_pools_are_the_same_however_states_are_sorted(seed, at_a_time):
+    """Sizes from one bit to numbers that two words are needed for."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1, 2, 3, 50, 60_000], size=rng.integers(1, 9))
+    met = rng.integers(0, np.minimum(sizes, 3), size=(20, 3, len(sizes))) * (sizes // 3 + 1)
+    met = np.minimum(met, sizes - 1)
+    with mock.patch("fsmdp.solver.pool.AT_A_TIME", at_a_time):
+        pool = with_states(with_states(empty_pool(1, len(sizes)), met[:5], 10**6), met, 10**6)
+    every = np.concatenate([met[:5], met]).reshape(-1, len(sizes))
+    states, counts = np.unique(every, axis=0, return_counts=True)
+    assert (pool.states[0] == states).all()
+    assert (pool.counts[0] == counts).all()
+
+
+def test_fresh_episodes_end_with_the_time(monkeypatch):
+    arena = arena_of(domains.sysadmin(4, horizon=30))
+    arrays = resolve(arena.model, "random").arrays
+    every = arena.returns_in_time(arrays, 200, 0, NO_LIMIT)
+    assert (every == arena.returns(arrays, 200, 0)).all()
+    few = arena.returns_in_time(arrays, 200, 0, Clock(0))
+    assert (few == every[:50]).all()
+    monkeypatch.setattr("fsmdp.solver.arena.LOOK_AFTER", 100)
+    assert len(arena.returns_in_time(arrays, 200, 0, Clock(0))) == 0
 
 
 def test_pools_count_states_and_keep_the_most_frequent():

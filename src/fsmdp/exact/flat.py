@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,24 +92,30 @@ def _check_size(model: FactoredMDP, limit: int) -> None:
         _refuse_if_huge(joint * max(model.n_states, len(model.dynamics.drawn_sizes)), drawn, limit)
 
 
-def solve_flat(flat: FlatMDP) -> tuple[Floats, Integers, Accuracy]:
+def solve_flat(
+    flat: FlatMDP, check: Callable[[], None] = lambda: None
+) -> tuple[Floats, Integers, Accuracy]:
     """Optimal values and actions by backward induction, or by policy iteration if infinite.
 
     Shapes (horizon + 1, n_states) and (horizon, n_states); (1, n_states) both if infinite.
+    `check` is called before each step or sweep, and may raise to end it.
     """
     model, rounding = flat.model, backup_rounding(flat.model, len(flat.states))
     if model.horizon is None:
-        return _solve_stationary(flat, rounding)
+        return _solve_stationary(flat, rounding, check)
     values = np.zeros((model.horizon + 1, len(flat.states)))
     actions = np.zeros((model.horizon, len(flat.states)), dtype=np.int64)
     for row in reversed(range(model.horizon)):
+        check()
         q_values = flat.rewards + model.discount * flat.transitions @ values[row + 1]
         actions[row] = _first_best(q_values, 2 * rounding)
         values[row] = q_values.max(axis=0)
     return values, actions, accuracy_of_steps(model, rounding)
 
 
-def _solve_stationary(flat: FlatMDP, rounding: float) -> tuple[Floats, Integers, Accuracy]:
+def _solve_stationary(
+    flat: FlatMDP, rounding: float, check: Callable[[], None]
+) -> tuple[Floats, Integers, Accuracy]:
     """Policy iteration; how close it came is judged by the last Bellman residual.
 
     With c = TV - V, V* lies within max |c| / (1 - discount) of V.
@@ -118,6 +124,7 @@ def _solve_stationary(flat: FlatMDP, rounding: float) -> tuple[Floats, Integers,
     chosen = flat.rewards.argmax(axis=0)
     tried: set[bytes] = set()
     while True:
+        check()
         tried.add(chosen.tobytes())
         values = np.linalg.solve(
             np.eye(len(every)) - model.discount * flat.transitions[chosen, every],

@@ -90,8 +90,9 @@ class Exact:
         if self.reachable is True:
             return _over_reachable(model, check, self.limit, self.limit)
         if self._is_tiny(model):
+            check()
             flat = enumerate_states(model, self.limit)
-            values, chosen, accuracy = solve_flat(flat)
+            values, chosen, accuracy = solve_flat(flat, check)
             actions = chosen.astype(action_type(model))
             solution = ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
             solution._enumerated.append(flat)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsmdp.compiled import compiled
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import plain, upper
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
@@ -157,11 +158,17 @@ def lifts_of(
         lift = (violations + 4 * EPSILON * np.abs(violations)) / (1 - network.discount)
         return np.asarray(lift + 8 * EPSILON * (np.abs(lift) + sizes))
     lifts = np.zeros(len(violations))
+    _fill_lifts(violations.copy(), sizes, float(network.discount), lifts)
+    return lifts
+
+
+@compiled()
+def _fill_lifts(violations: Floats, sizes: Floats, discount: float, lifts: Floats) -> None:
     after = 0.0
     after_size = 0.0
-    for step in reversed(range(len(violations))):
-        lift = violations[step] + network.discount * after
-        size = abs(lift) + float(sizes[step])
-        lifts[step] = after = lift + 4 * EPSILON * (size + after_size)
+    for step in range(len(lifts) - 1, -1, -1):
+        lift = violations[step] + discount * after
+        size = abs(lift) + sizes[step]
+        after = lift + 4 * EPSILON * (size + after_size)
+        lifts[step] = after
         after_size = size
-    return lifts

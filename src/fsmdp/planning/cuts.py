@@ -27,10 +27,20 @@ SLACK = 5.0
 """A cut is forgotten only when it is slacker than this, in units of the largest reward."""
 
 
+MOST_START_NUMBERS = 2**24
+"""Numbers in the cuts that a joint master starts from, about 20 bytes each."""
+
+
 def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
-    """Cuts to start from when no stagewise run left any: random states and actions."""
-    states = first_states(network, seed)
+    """Cuts to start from when no stagewise run left any: random states and actions.
+
+    Where there are many steps, fewer states of each: no more than MOST_START_NUMBERS numbers.
+    """
     rng = np.random.default_rng(seed)
+    states = first_states(network, seed)
+    most = MOST_START_NUMBERS // (2 * len(network.basis) * network.n_weight_rows)
+    if len(states) > most:
+        states = states[rng.permutation(len(states))[: max(1, most)]]
     steps = np.repeat(np.arange(network.n_weight_rows), len(states))
     states = np.tile(states, (network.n_weight_rows, 1))
     if isinstance(network.actions, Actions):

@@ -143,11 +143,12 @@ def solve_joint_by_cuts(
     Cost: a two-pass max-sum for each step and round.
     """
     search = _Search(network, intervals, means, near)
-    search.add(random_cuts(network) if start is None else start)
     enough = tolerance * value_span(network, intervals)
     status, rounds, inwards = Status.ITERATION_LIMIT, 0, INWARDS
     progress = Progress()
     try:
+        clock.check()
+        search.add(random_cuts(network) if start is None else start, clock)
         search.improve(search.weights, 0.0, clock)
         while rounds < max_rounds:
             found = search.solve(clock)
@@ -175,7 +176,7 @@ def solve_joint_by_cuts(
             if not len(new):
                 search.weights = outside
                 _, new = search.improve(outside, 0.0, clock)
-            search.add(new)
+            search.add(new, clock)
     except Stopped:
         status = clock.status or status
     return search.solution(status, rounds)
@@ -216,9 +217,10 @@ class _Search:
         self.best, self.lowest = np.inf, -np.inf
         self.iterations = 0
 
-    def add(self, cuts: Cuts) -> None:
+    def add(self, cuts: Cuts, clock: Clock) -> None:
         """Cuts with interval ends by the sign of the present weights."""
-        rows, rewards = inequalities(self.network, self.intervals, self.weights, cuts)
+        rows, rewards = inequalities(self.network, self.intervals, self.weights, cuts, clock)
+        clock.check()
         self.master.add(rows, rewards / self.scale)
 
     def solve(self, clock: Clock) -> Solution:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.foundation.checks import check_size
 from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.intervals import OPTIMISTIC, Intervals
 from fsmdp.policies.greedy import Greedy
+
+LARGEST_POLICY = 2**29
+"""Numbers in the terms of Q of all steps: 4 GiB."""
 
 
 def greedy_policy(
@@ -32,9 +36,27 @@ def q_entries_of(
 
     The entries of a step are made from the weights of the step after.
     """
-    following = weights if network.horizon is None else [*weights[1:], np.zeros(weights.shape[1])]
+    following = weights
+    if network.horizon is not None:
+        following = np.vstack([weights[1:], np.zeros((1, weights.shape[1]))])
     start = network.rewards_at.start
-    return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
+    n_entries = network.elimination.network.n_entries - start
+    check_size(
+        len(following) * n_entries,
+        LARGEST_POLICY,
+        f"a policy of {len(following)} steps x {n_entries} terms of Q =",
+        "use a shorter horizon, None (an infinite one) with a discount, or a smaller basis",
+        unit="numbers",
+    )
+    if not intervals.exact:
+        return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
+    entries = np.empty((len(following), n_entries))
+    entries[:, : network.n_rewards] = intervals.rewards
+    backups = entries[:, network.n_rewards :]
+    np.take(following, network.backup_columns, axis=1, out=backups, mode="clip")
+    backups *= intervals.high
+    backups *= network.discount
+    return entries
 
 
 def greedy_lookup(network: BellmanNetwork) -> Lookup:

@@ -10,12 +10,13 @@ from scipy import sparse
 
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.intervals import Intervals
 
 States = NDArray[np.int64]
 
 
-DENSE_NUMBERS = 2**22
+DENSE_NUMBERS = 2**20
 """Numbers of inequalities that are held densely at once."""
 
 
@@ -57,18 +58,21 @@ def inequalities(
     intervals: Intervals,
     weights: Floats,
     cuts: Cuts,
+    clock: Clock = NO_LIMIT,
 ) -> tuple[sparse.csr_matrix, Floats]:
     """The inequality of each triple: rows in the weights of all steps, and rewards.
 
     h(s) . w_l - discount * end(s, a) . w_{l+1} >= R(s, a), where end is the upper or lower end of
     each interval by the sign of its weight, so that the inequality holds for all feasible weights
     and is tight for the maximum at these. They are made some at a time: dense, all would be large.
+    Raises `Stopped` when the clock says so.
     """
     at_a_time = max(1, DENSE_NUMBERS // len(network.basis))
-    parts = [
-        _dense_inequalities(network, intervals, weights, cuts.at(slice(first, first + at_a_time)))
-        for first in range(0, max(1, len(cuts)), at_a_time)
-    ]
+    parts = []
+    for first in range(0, max(1, len(cuts)), at_a_time):
+        clock.check()
+        some = cuts.at(slice(first, first + at_a_time))
+        parts.append(_dense_inequalities(network, intervals, weights, some))
     matrix = parts[0][0] if len(parts) == 1 else sparse.vstack([m for m, _ in parts], "csr")
     return matrix, np.concatenate([rewards for _, rewards in parts])
 

@@ -10,6 +10,9 @@ from fsmdp.model.lookup import Lookup
 from fsmdp.model.tables import Floats
 from fsmdp.policies.folding import NUMBERS_LIMIT, Layout, fold, fold_layout
 
+FOLDED_AT_A_TIME = 2**18
+"""Numbers in the tables of steps that are folded by one call of compiled code."""
+
 
 class FoldedSteps:
     """Tables of all steps within one limit; a step that nobody asks for takes no memory.
@@ -48,8 +51,15 @@ class FoldedSteps:
 
     def all(self) -> Floats:
         """The tables of all steps (n_steps, numbers)."""
-        for step in np.flatnonzero(~self._is_folded):
-            self._fold(int(step))
+        layout = self.layout
+        assert layout is not None  # nobody asks for tables that have no layout
+        at_a_time = max(1, FOLDED_AT_A_TIME // max(1, layout.numbers))
+        with self._lock:
+            left = np.flatnonzero(~self._is_folded)
+            for first in range(0, len(left), at_a_time):
+                steps = left[first : first + at_a_time]
+                self._tables[steps] = fold(layout, self._given[1][steps])
+                self._is_folded[steps] = True
         return self._tables
 
     def _lay_out(self) -> None:

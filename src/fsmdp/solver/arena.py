@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from fsmdp.errors import SizeError
+from fsmdp.foundation.checks import plural, show_count, show_memory
 from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.compiled import CompiledModel, compile_model
 from fsmdp.simulation.rollout import episode_steps
-from fsmdp.simulation.simulate import Record, new_record, simulate, simulate_each
+from fsmdp.simulation.simulate import new_record, simulate, simulate_each
 
 CHUNK = 50
 """Episodes that share a generator: small enough that time limits are noticed between them."""
@@ -23,6 +28,9 @@ TOGETHER = 8  # chunks of short episodes that one call of compiled code runs, if
 
 LOOK_AFTER = 5_000_000
 """Variables drawn between looks at the clock, roughly."""
+
+MOST_RECORDED = 2**24
+"""Numbers in the states of all episodes that are recorded at a time: 64 MiB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,22 +67,93 @@ class Arena:
                 self._run_together(policy, seed, begin + part * TOGETHER, returns, check)
             else:
                 chunk = part + groups * (TOGETHER - 1)
-                self._run(policy, seed, begin + chunk, found[chunk * CHUNK :][:CHUNK], 0, check)
+                self._run(policy, seed, begin + chunk, found[chunk * CHUNK :][:CHUNK], check)
 
         in_threads(run, chunks - groups * (TOGETHER - 1))
         return found
 
-    def states(self, policy: CompiledPolicy, episodes: int, seed: int) -> Integers:
-        """States met in so many episodes: (episodes, steps, n_variables)."""
-        records: list[Record | None] = [None] * -(-episodes // CHUNK)
+    def returns_in_time(
+        self, policy: CompiledPolicy, episodes: int, seed: int, clock: Clock
+    ) -> Floats:
+        """Returns of as many of the episodes as are finished in time.
+
+        At least as many as are drawn between two looks at the clock, which may be none.
+        """
+        found = np.full(episodes, np.nan)
+
+        def run(chunk: int) -> None:
+            with suppress(Stopped):
+                self._run(policy, seed, chunk, found[chunk * CHUNK :][:CHUNK], clock.check)
+
+        in_threads(run, -(-episodes // CHUNK))
+        if np.isnan(found).all():
+            few = LOOK_AFTER // (self.steps * self.compiled.n_slots)
+            self._run(policy, seed, 0, found[: min(few, CHUNK)], None)
+        return np.asarray(found[~np.isnan(found)])
+
+    def states(
+        self,
+        policy: CompiledPolicy,
+        episodes: int,
+        seed: int,
+        check: Callable[[], None] | None = None,
+    ) -> Integers:
+        """States met in so many episodes: (episodes, steps, n_variables).
+
+        Where they would be more than MOST_RECORDED numbers, episodes are fewer, or, with an
+        infinite horizon, end earlier: later steps count for less. `check` may raise to end it.
+        """
+        n = self.compiled.n_variables
+        episodes, steps = self._recorded(episodes)
+        small: Any = np.int32
+        found: Integers = np.zeros((episodes, steps, n), dtype=small)
 
         def run(part: int) -> None:
-            count = min(CHUNK, episodes - part * CHUNK)
-            records[part] = self._run(policy, seed, part, np.zeros(count), count)
+            self._record(policy, seed, part, found[part * CHUNK :][:CHUNK], check)
 
-        in_threads(run, len(records))
-        n = self.compiled.n_variables
-        return np.concatenate([one.states[:, :-1, :n] for one in records if one is not None])
+        in_threads(run, -(-episodes // CHUNK))
+        return found
+
+    def _recorded(self, episodes: int) -> tuple[int, int]:
+        """Episodes, and steps of each, whose states may be recorded at a time."""
+        n, steps = self.compiled.n_variables, self.steps
+        if self.model.horizon is None:
+            steps = min(steps, max(1, MOST_RECORDED // (episodes * n)))
+        if steps * n > MOST_RECORDED:
+            raise SizeError(
+                f"fitting: the states of one episode are {steps} steps x {plural(n, 'variable')} = "
+                f"{show_count(steps * n)} numbers ({show_memory(steps * n)}), expected at most "
+                f"{show_count(MOST_RECORDED)}; use a shorter horizon, or method='programs'."
+            )
+        return min(episodes, MOST_RECORDED // (steps * n)), steps
+
+    def _record(
+        self,
+        policy: CompiledPolicy,
+        seed: int,
+        chunk: int,
+        states: Integers,
+        check: Callable[[], None] | None,
+    ) -> None:
+        """Write the states of a chunk's episodes: some episodes at a time, or some steps of one."""
+        model, discount, steps = self.compiled, self.model.discount, states.shape[1]
+        values = np.zeros(model.n_slots, dtype=np.int64)
+        rng = np.random.default_rng((seed, chunk))
+        piece = min(steps, max(1, LOOK_AFTER // len(values)))
+        together = min(len(states), max(1, LOOK_AFTER // (steps * len(values))))
+        record = new_record(model, together, piece)
+        for at in range(0, len(states), together):
+            some = states[at : at + together]
+            returns = np.zeros(len(some))
+            for first in range(0, steps, piece):
+                if check is not None:
+                    check()
+                met = some[:, first : first + piece]
+                count, begins = met.shape[1], first == 0
+                simulate(
+                    model, policy, rng, discount, begins, first, count, values, returns, record
+                )
+                met[:] = record.states[: len(some), :count, : met.shape[2]]
 
     def _run_together(
         self,
@@ -95,21 +174,19 @@ class Arena:
         seed: int,
         chunk: int,
         returns: Floats,
-        recorded: int,
-        check: Callable[[], None] | None = None,
-    ) -> Record:
-        record = new_record(self.compiled, recorded, self.steps if recorded else 0)
+        check: Callable[[], None] | None,
+    ) -> None:
+        unrecorded = new_record(self.compiled, 0, 0)
         values = np.zeros(self.compiled.n_slots, dtype=np.int64)
         rng = np.random.default_rng((seed, chunk))
         discount, steps = self.model.discount, self.steps
         # Episodes follow one another in the generator, so that pieces are the same episodes.
-        piece = len(returns) if recorded else max(1, LOOK_AFTER // (steps * len(values)))
+        piece = max(1, LOOK_AFTER // (steps * len(values)))
         for first in range(0, len(returns), piece):
             if check is not None:
                 check()
             part = returns[first : first + piece]
-            simulate(self.compiled, policy, rng, discount, True, 0, steps, values, part, record)
-        return record
+            simulate(self.compiled, policy, rng, discount, True, 0, steps, values, part, unrecorded)
 
 
 def arena_of(model: FactoredMDP) -> Arena:

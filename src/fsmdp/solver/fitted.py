@@ -17,7 +17,7 @@ from fsmdp.planning.solution import Status
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.arena import Arena, arena_of
-from fsmdp.solver.fitting import Choices, Fitting, first_basis
+from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.view import View
 
@@ -66,20 +66,23 @@ class Fitted(Planner):
     def _rounds(self, model: FactoredMDP, basis: Basis | None, judge: Judge, clock: Clock) -> None:
         chosen = first_basis(model, pairs=True) if basis is None else basis
         fitting = Fitting(model, chosen, Choices(self.ridge, self.pool), clock.check)
-        begin(fitting, View("", model), judge.arena, self.episodes, self.seed)
+        fitting.trim(clock.check)
+        begin(fitting, View("", model), judge.arena, self.episodes, self.seed, clock.check)
         for number in range(self.rounds):
             policy = fitting.fit(clock.check)
             arrays = policy.compiled()
             judge.consider(f"fitted, round {number + 1}", policy, arrays, 0.0, clock.check)
             if number + 1 < self.rounds:
                 seed = self.seed + 2 + number
-                fitting.meet(judge.arena.states(arrays, self.episodes, seed))
+                fitting.meet(judge.arena.states(arrays, self.episodes, seed, clock.check))
 
 
-def begin(fitting: Fitting, view: View, arena: Arena, episodes: int, seed: int) -> None:
+def begin(
+    fitting: Fitting, view: View, arena: Arena, episodes: int, seed: int, check: Check
+) -> None:
     """Put the states into a view's pool that acting at random and doing nothing meet."""
     model = arena.model
     for policy, count in (("random", episodes), (idle_action(model), episodes // IDLE_SHARE)):
         arrays = resolve(model, policy).arrays
         assert arrays is not None
-        fitting.meet(view.states(arena.states(arrays, max(1, count), seed + 1)))
+        fitting.meet(view.states(arena.states(arrays, max(1, count), seed + 1, check)))

@@ -130,10 +130,12 @@ class Fitting:
         steps = len(self.pool.states)
         looked_at = sorted({round(i * (steps - 1) / LOOK_BACK) for i in range(LOOK_BACK + 1)})
         states = [self.pool.states[step] for step in looked_at]
-        left = [self._left_over(step) for step in looked_at]
-        check()
+        left = []
+        for step in looked_at:
+            check()
+            left.append(self._left_over(step))
         counts = [self.pool.counts[step] for step in looked_at]
-        gains = gains_of(self.model, candidates, states, left, counts)
+        gains = gains_of(self.model, candidates, states, left, counts, check)
         chosen = self._affordable(candidates, gains, batch)
         if not chosen:
             return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -119,6 +119,7 @@ def gains_of(
     states: Sequence[Integers],
     left: Sequence[Floats],
     counts: Sequence[Floats],
+    check: Callable[[], None] = lambda: None,
 ) -> Floats:
     """What each scope explains of what the fits of several steps leave over; steps count alike."""
     slots: list[int] = []
@@ -137,6 +138,7 @@ def gains_of(
     )
     gains = np.zeros(len(scopes))
     for one, residual, count in zip(states, left, counts, strict=True):
+        check()
         scale = float(count @ residual**2) or 1.0
         explained(starts, at, by, shape, one, residual / np.sqrt(scale), count, gains)
     return gains

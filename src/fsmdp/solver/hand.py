@@ -173,12 +173,15 @@ class Hand:
             log=tuple(self.log),
         )
 
-    def _judged_again(self, best: Judged) -> Incumbent:
+    def _judged_again(self, best: Judged) -> Incumbent | None:
+        """What the incumbent earns; None if time did not suffice for a single episode."""
         scales = self.size, self.span
         if self.proved is not None:
             value, least, exact = self.proved.value, self.proved.least, self.proved.exact
             return Incumbent(best.name, value, 0.0, 0, least, 1.0, exact, *scales)
         returns = self.judge.judge_again(FRESH_EPISODES, self.clock)
+        if not len(returns):
+            return None
         runs = Runs(returns, self.judge.arena.steps)
         limit = limit_of_mean(self.model, runs, LEVEL)
         judged = runs.mean, runs.standard_error, len(returns), limit, LEVEL

@@ -49,9 +49,11 @@ def find_invariants(
     Cost: the episodes, and local eliminations (see `fsmdp.model.invariants.prove`).
     """
     check_model(model, "invariants")
-    states = _met(model, seed)
+    check = check or _go_on
+    states = _met(model, seed, check)
     tables = {}
     for scope in _scopes(model):
+        check()
         table = np.zeros([model.sizes[p] for p in scope], dtype=np.bool_)
         table[tuple(states[:, p] for p in scope)] = True
         if not table.all():
@@ -59,7 +61,11 @@ def find_invariants(
     return prove(model, tables, _sums(model, states), check)
 
 
-def _met(model: FactoredMDP, seed: int) -> States:
+def _go_on() -> None:
+    """Nothing ends the search early."""
+
+
+def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
     """The states of some episodes, if they are not very long, and one with which they may start."""
     arena = arena_of(model)
     numbers = arena.steps * len(model.sizes)
@@ -71,7 +77,7 @@ def _met(model: FactoredMDP, seed: int) -> States:
     for number, policy in enumerate(("random", idle_action(model))):
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
-        met = arena.states(arrays, episodes, seed + number)
+        met = arena.states(arrays, episodes, seed + number, check)
         parts.append(met.reshape(-1, met.shape[-1]))
     return np.concatenate(parts)
 

@@ -24,9 +24,6 @@ COMPARING = 1000
 HOPELESS = 2.0
 """Standard errors of the paired difference by which a candidate may be behind after screening."""
 
-AT_A_TIME = 100
-"""Fresh episodes between looks at the clock."""
-
 FRESH = 1_000_003
 """Added to the seed for episodes that nothing was chosen by."""
 
@@ -83,16 +80,11 @@ class Judge:
     def judge_again(self, episodes: int, clock: Clock) -> Floats:
         """Returns of the incumbent in fresh episodes, which did not help to choose it.
 
-        Fewer if time is up, but not fewer than the first hundred.
+        Fewer if time is up; perhaps none.
         """
         assert self.incumbent is not None
-        parts: list[Floats] = []
-        for first in range(0, episodes, AT_A_TIME):
-            seed = self.seed + FRESH
-            parts.append(self.arena.returns(self.incumbent.arrays, AT_A_TIME, seed, first))
-            if clock.status is not None:
-                break
-        return np.concatenate(parts)
+        seed, arrays = self.seed + FRESH, self.incumbent.arrays
+        return self.arena.returns_in_time(arrays, episodes, seed, clock)
 
 
 def _is_hopeless(differences: Floats) -> bool:

@@ -14,6 +14,7 @@ from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.checks import plural
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
+from fsmdp.model.lookup import Integers
 from fsmdp.planning.bound import Bound
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
@@ -294,12 +295,18 @@ class Loop:
 
     def _show(self, engines: list[Engine], arrays: CompiledPolicy) -> None:
         """Let all fits know the states that a policy meets."""
-        states = self.hand.judge.arena.states(arrays, EPISODES, self.wishes.seed + 1)
+        if not engines:
+            return
+        states = self._states(arrays, self.wishes.seed + 1)
         for engine in engines:
             engine.fitting.meet(engine.view.states(states))
 
+    def _states(self, arrays: CompiledPolicy, seed: int) -> Integers:
+        """States that a policy meets."""
+        return self.hand.judge.arena.states(arrays, EPISODES, seed, self.hand.searching.check)
+
     def _engine(self, view: View, kind: str) -> Engine | None:
-        """A fit to begin with; none if its tables would be too large."""
+        """A fit to begin with; none if its tables or its states would be too large."""
         name = f"fit of {view.name}{kind}"
         basis = self.basis
         if basis is None:
@@ -309,6 +316,8 @@ class Loop:
         try:
             fitting = Fitting(view.model, basis, Choices(), self.hand.searching.check)
             left_out = fitting.trim(self.hand.searching.check)
+            arena, check = self.hand.judge.arena, self.hand.searching.check
+            begin(fitting, view, arena, EPISODES, self.wishes.seed, check)
         except FsmdpError as error:
             self.hand.note(f"{name}: {str(error).partition(';')[0]}")
             return None
@@ -325,9 +334,7 @@ class Loop:
         name = f"{engine.name}, {plural(len(engine.fitting.basis), 'function')}"
         judged = self.hand.consider(name, engine.view, policy)
         engine.best = max(engine.best, judged.mean)
-        states = self.hand.judge.arena.states(
-            judged.arrays, EPISODES, self.wishes.seed + 2 + engine.n_fits
-        )
+        states = self._states(judged.arrays, self.wishes.seed + 2 + engine.n_fits)
         engine.fitting.meet(engine.view.states(states))
 
     def _fit_views(
@@ -340,7 +347,6 @@ class Loop:
             engine = self._engine(view, kind)
             if engine is None:
                 continue
-            begin(engine.fitting, view, self.hand.judge.arena, EPISODES, self.wishes.seed)
             fits = [*self._everywhere(engine), engine]
             for one in fits:
                 for _ in range(rounds):

@@ -40,11 +40,11 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
     fitting = None
     try:
         basis = first_basis(model, pairs=True)
-        fitting = Fitting(model, basis, Choices(pool=POOL), _go_on)
-    except FsmdpError:  # tables that are too large: what else there is has to do
+        begun = Fitting(model, basis, Choices(pool=POOL), _go_on)
+        begin(begun, View("", model), judge.arena, EPISODES, seed, _go_on)
+        fitting = begun
+    except FsmdpError:  # tables or states that are too large: what else there is has to do
         pass
-    else:
-        begin(fitting, View("", model), judge.arena, EPISODES, seed)
     for name, arrays in candidates():
         policy = ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
         judge.consider(name, policy, arrays, 0.0)
