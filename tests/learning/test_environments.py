@@ -258,3 +258,34 @@ def test_observations_and_actions_may_start_above_zero():
     fsmdp.learn(Walk(), one, episodes=10, seed=1)
     fsmdp.learn(Shifted(), other, episodes=10, seed=1)
     np.testing.assert_array_equal(one.statistics.outcomes, other.statistics.outcomes)
+
+
+class Paying(Walk):
+    """Pays what it likes: in one number, or by term."""
+
+    def __init__(self, reward, by_term=None):
+        self.reward, self.by_term = reward, by_term
+
+    def step(self, action):
+        observation, _, *ends, info = super().step(action)
+        return observation, self.reward, *ends, info if self.by_term is None else self.by_term
+
+
+LEARNERS = {
+    "psrl": fsmdp.PSRLFactored,
+    "ucrl": fsmdp.UCRLFactored,
+    "bonus": fsmdp.BonusFactored,
+}
+KNOWN = fsmdp.Reward("goal", [fsmdp.Case(fsmdp.ANY, ["place"], [0.0, 0.0, 0.0, 1.0])])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    "pays", [(1e9, None), (-1e9, None), (1.01, None), (0.0, {"rewards": [1e9]})]
+)
+def test_no_learner_takes_a_reward_outside_of_its_bounds(name, known, pays):
+    options = {"known_rewards": [KNOWN]} if known else {}
+    learner = LEARNERS[name](walk_structure(), **options)
+    with pytest.raises(ModelError, match=r"the environment pays .*; widen"):
+        fsmdp.learn(Paying(*pays), learner, episodes=2, seed=0)

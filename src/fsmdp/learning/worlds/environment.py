@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import plural, show
 from fsmdp.foundation.numbers import plain
 from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners.acting import Acting
@@ -176,7 +176,14 @@ class EnvironmentWorld:
         return found
 
     def _rewards(self, reward: float, info: Any) -> Floats:
+        """Rewards by term, all within their bounds, known terms' as well.
+
+        Where all terms are known, episodes are worth what the environment pays in one number, which
+        is then held against the sums of the bounds.
+        """
         known, n_terms = self._learner.term_known, self._n_terms
+        if known.all():
+            self._check_sum(reward)
         if isinstance(info, Mapping) and "rewards" in info:
             rewards = self._vector(info["rewards"])
         elif known.all():
@@ -190,7 +197,7 @@ class EnvironmentWorld:
                 "(known_rewards=...), or use a structure with a single term."
             )
         below, above = rewards < self._low - self._rounding, rewards > self._high + self._rounding
-        outside = ~known & (below | above)
+        outside = below | above
         if outside.any():
             at = int(outside.argmax())
             term = self._learner.structure.rewards[at]
@@ -201,6 +208,19 @@ class EnvironmentWorld:
                 "bounds or give a larger sigma."
             )
         return rewards
+
+    def _check_sum(self, reward: float) -> None:
+        """Refuse a reward that the terms together cannot have."""
+        low, high, rounding = (
+            float(part.sum()) for part in (self._low, self._high, self._rounding)
+        )
+        if not low - rounding <= reward <= high + rounding:
+            terms = plural(self._n_terms, "known reward term")
+            raise ModelError(
+                f"the environment pays {plain(reward, 6)}, but {terms} of the structure can pay "
+                f"{plain(low, 6)} to {plain(high, 6)} in all; widen the bounds, or correct "
+                "what is declared to be known (known_rewards=...)."
+            )
 
     def _vector(self, given: Any) -> Floats:
         try:
