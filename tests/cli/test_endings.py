@@ -114,6 +114,7 @@ def test_little_is_imported_before_interrupts_are_seen_to(way):
     [
         (type("PanicException", (BaseException,), {})("at line 3:\nno such column"), 2),
         (MemoryError(), 3),
+        (RuntimeError("can't start new thread"), 3),
         (OSError(28, "No space left on device"), 2),
     ],
 )
@@ -206,3 +207,37 @@ def test_an_interrupted_reproduction_says_what_is_kept(monkeypatch, tmp_path):
     done = CliRunner().invoke(entry.app, ["reproduce", "--output", str(tmp_path)])
     assert done.exit_code == 130
     assert "finished claims are in" in done.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits as on POSIX")
+@pytest.mark.parametrize(("name", "megabytes"), [("learn", 600), ("compare", 600), ("plan", 400)])
+def test_too_few_addresses_are_one_line_and_exit_code_3(name, megabytes, tmp_path):
+    """Data frames would abort the process, and BLAS wait for threads that cannot be started."""
+    import resource
+
+    specification, folder = tmp_path / "ring.toml", tmp_path / "runs"
+    specification.write_text(
+        'name = "ring"\nepisodes = 3\nseeds = 1\n[[models]]\nmodel = "sysadmin:ring:3:horizon=4"\n'
+        '[[learners]]\nlearner = "psrl"\n'
+    )
+    sweep = ["compare", str(specification), "--output", str(folder)]
+    arguments = sweep if name == "compare" else [*ASKED[name]]
+    if name == "compare":
+        assert command(*sweep, stdout=subprocess.PIPE).returncode == 0
+
+    def written():
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    before = written()
+    size = megabytes * 10**6
+    done = command(
+        *arguments,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )
+    assert done.returncode == 3, done
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(b"fsmdp: ")
+    assert b"GiB of addresses" in last or b"not enough memory" in last
+    assert b"Traceback" not in done.stderr
+    assert written() == before

@@ -173,6 +173,16 @@ def test_a_bug_in_a_learner_is_kept_with_its_traceback(tmp_path, monkeypatch):
     assert "in broken" in results.runs[0].facts["traceback"]
 
 
+def test_a_run_without_memory_says_so_in_a_sentence(tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(work, "build_learner", fail)
+    results = compare(ring(), tmp_path, Here())
+    assert all(run.message.startswith("there was not enough memory") for run in results.runs)
+    assert all(run.facts["traceback"] is None for run in results.runs)
+
+
 def test_a_sweep_may_grow_but_not_change(whole, tmp_path):
     compare(ring(seeds=1), tmp_path, Here())
     more = Here()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from fsmdp.cli import (
@@ -37,6 +38,16 @@ COMMANDS = (
 )
 """Modules whose import registers a command, in the order of the help."""
 
+THREADED, FRAMES = 2**29, 2**31
+ADDRESS_SPACE = {
+    **dict.fromkeys(("plan", "simulate"), THREADED),
+    **dict.fromkeys(
+        ("demo", "learn", "discover", "compare", "report", "reproduce", "ippc"), FRAMES
+    ),
+}
+"""Bytes of addresses that commands need before they begin: with less, BLAS waits for ever and the
+library of data frames aborts the process."""
+
 SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–": "-", "—": "-", "•": "*"}
 """Characters that commands print, for terminals and files that have ASCII only."""
 
@@ -44,9 +55,11 @@ SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–"
 def run() -> int:
     """Run the command line and give its exit code; what a user can mend is one line."""
     from fsmdp.errors import FsmdpError, SizeError
+    from fsmdp.foundation.memory import is_shortage
 
     print_anything()
     try:
+        _check_address_space(sys.argv[1:])
         code = _run_app()
         _flush()
         return code
@@ -59,13 +72,29 @@ def run() -> int:
     except OSError as error:
         _forget_output()
         return _fail(error.strerror or str(error), 2)
-    except MemoryError:
-        return _fail("there is not enough memory for this; try it with less, or elsewhere.", 3)
     except BaseException as error:
+        if is_shortage(error):
+            return _fail("there is not enough memory for this; try it with less, or elsewhere.", 3)
         if type(error).__name__ != "PanicException":  # of polars, and no Exception
             raise
         reason = " ".join(str(error).split())
         return _fail(f"polars cannot read a file, which may be damaged: {reason}", 2)
+
+
+def _check_address_space(arguments: Sequence[str]) -> None:
+    """Refuse a limit (`ulimit -v`) in which a command's libraries abort instead of raising."""
+    from fsmdp.errors import SizeError
+    from fsmdp.foundation.memory import address_space
+
+    name = next((one for one in arguments if not one.startswith("-")), "")
+    needed = ADDRESS_SPACE.get(name, 0)
+    allowed = address_space()
+    if allowed is not None and allowed < needed and "--help" not in arguments:
+        raise SizeError(
+            f"{name}: this process may map {allowed / 2**30:.2g} GiB of addresses "
+            f"(ulimit -v), expected at least {needed / 2**30:.2g} GiB; raise the limit, or limit "
+            "resident memory instead (systemd-run -p MemoryMax=..., or a container)."
+        )
 
 
 def _run_app() -> int:

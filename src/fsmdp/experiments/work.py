@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.errors import FsmdpError
+from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.experiments.board import Place
 from fsmdp.experiments.facts import ModelSource
 from fsmdp.experiments.learners import build_learner
@@ -24,6 +24,7 @@ from fsmdp.experiments.store import (
     empty_frame,
     frame_bytes,
 )
+from fsmdp.foundation.memory import is_shortage
 
 if TYPE_CHECKING:
     import polars
@@ -126,6 +127,8 @@ def frames(
 
 def failed(setting: RunSetting, error: Exception) -> RunFiles:
     """What a run leaves behind that could not be done."""
+    if is_shortage(error):
+        error = SizeError("there was not enough memory for this run; use fewer workers, or less.")
     on_purpose = isinstance(error, FsmdpError)
     facts = _facts(setting) | {
         "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",

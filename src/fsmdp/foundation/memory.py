@@ -1,4 +1,4 @@
-"""How much memory this process has held at most."""
+"""How much memory this process has held at most, and how much it may have."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ def peak_memory() -> int | None:
         return None
     found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
     return None if found is None else 1024 * int(found[1])
+
+
+def address_space() -> int | None:
+    """Bytes that this process may map at most (`ulimit -v`); None without a limit."""
+    try:
+        import resource
+    except ImportError:  # not on POSIX
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error says that memory was too short; threads need some to start."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    )
