@@ -54,7 +54,7 @@ def test_plans_end_in_time_with_a_bound(method, optima, capsys):
     for horizon in (3, None):  # compiles what the method uses
         with contextlib.suppress(FsmdpError):
             run(model(horizon, 0.9), 60.0)
-    worst, most, counts = (-1.0, ""), 0, {}
+    worst, latest, most, counts = (-1.0, ""), (-1.0, ""), 0, {}
     for horizon, discount, limit in itertools.product(HORIZONS, DISCOUNTS, LIMITS):
         asked, case = model(horizon, discount), f"horizon {horizon}, {discount}, {limit} s"
         measured = begin_peak()
@@ -65,7 +65,9 @@ def test_plans_end_in_time_with_a_bound(method, optima, capsys):
             ended = "solved" if method == "exact" else str(found.status)
         except FsmdpError as error:
             found, ended = None, type(error).__name__
-        over = min(time.perf_counter() - began, time.process_time() - worked) - limit
+        waited = time.perf_counter() - began
+        over = min(waited, time.process_time() - worked) - limit
+        latest = max(latest, (waited - limit, case))
         counts[ended] = counts.get(ended, 0) + 1
         worst = max(worst, (over, case))
         if measured:
@@ -80,7 +82,8 @@ def test_plans_end_in_time_with_a_bound(method, optima, capsys):
         ends = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
         print(
             f"\n{method}: {sum(counts.values())} plans ({ends}); worst overrun {worst[0]:.2f} s "
-            f"({worst[1]}); at most {most / 2**20:.0f} MiB more"
+            f"({worst[1]}), by the clock alone {latest[0]:.2f} s ({latest[1]}); at most "
+            f"{most / 2**20:.0f} MiB more"
         )
     assert worst[0] <= OVERRUN, worst
     assert most <= MOST_BYTES
