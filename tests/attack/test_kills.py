@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ class Attack:
         self.counts = {"in time": 0, "too late": 0}
 
     def strike(self):
-        """Start the command and end it, if it has not ended by itself."""
+        """Start the command and end it; False if it has ended by itself before."""
         number = self.draw.choice(SIGNALS)
         command = [sys.executable, "-m", "fsmdp", *map(str, self.arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -62,6 +63,7 @@ class Attack:
                         process.send_signal(number)
             _, err = process.communicate(timeout=DEADLINE)
         assert "Traceback" not in err, (number, err)
+        return process.returncode != 0
 
     def tell(self, capsys, found):
         with capsys.disabled():
@@ -104,10 +106,12 @@ def test_a_learner_goes_on_from_its_checkpoint(tmp_path, capsys):
     attack = Attack(seconds, *arguments(path.parent))
     found = {"absent": 0, "checkpoint": 0}
     for _ in range(KILLS):
-        attack.strike()
+        struck = attack.strike()
         found["checkpoint" if path.exists() else "absent"] += 1
         if path.exists():
             assert_readable(path.parent)
+        if not struck:
+            path.unlink()  # done, in spite of all kills: begin again
     _, after = run(*arguments(path.parent))
     assert numbers(after) == numbers(printed)
     attack.tell(capsys, found)
@@ -122,10 +126,13 @@ def test_a_run_is_whole_or_not_there(tmp_path, capsys):
     folder = tmp_path / "killed"
     attack, found = Attack(seconds, *arguments(folder)), {"absent": 0, "folder": 0}
     for _ in range(KILLS):
-        attack.strike()
+        struck = attack.strike()
         found["folder" if folder.exists() else "absent"] += 1
         if (folder / "specification.json").exists():
             assert_readable(folder)
+        if not struck:  # done, in spite of all kills: begin again
+            assert episodes_of(folder) == episodes_of(tmp_path / "whole")
+            shutil.rmtree(folder)
     run(*arguments(folder))
     assert episodes_of(folder) == episodes_of(tmp_path / "whole")
     attack.tell(capsys, found)
@@ -138,11 +145,14 @@ def test_a_sweep_goes_on_where_it_was(tmp_path, capsys):
     attack = Attack(seconds, "compare", specification, "--output", tmp_path / "killed")
     found = {"absent": 0, "folder": 0}
     for _ in range(KILLS):
-        attack.strike()
+        struck = attack.strike()
         begun = (tmp_path / "killed" / "specification.json").exists()
         found["folder" if begun else "absent"] += 1
         if begun:
             assert_readable(tmp_path / "killed")
+        if not struck:  # done, in spite of all kills: begin again
+            assert episodes_of(tmp_path / "killed") == episodes_of(tmp_path / "whole")
+            shutil.rmtree(tmp_path / "killed")
     run("compare", specification, "--output", tmp_path / "killed")
     assert episodes_of(tmp_path / "killed") == episodes_of(tmp_path / "whole")
     attack.tell(capsys, found)
@@ -154,8 +164,10 @@ def test_results_of_the_competitions_are_whole_or_not_there(tmp_path, capsys):
     folder = tmp_path / "killed"
     attack, found = Attack(seconds, *asked, "--output", folder), {0: 0, 1: 0, 2: 0}
     for _ in range(KILLS):
-        attack.strike()
+        struck = attack.strike()
         found[len(read_results(folder)) if folder.exists() else 0] += 1
+        if not struck:  # done, in spite of all kills: begin again
+            shutil.rmtree(folder)
     run(*asked, "--output", folder)
     assert len(read_results(folder)) == 2
     attack.tell(capsys, found)
