@@ -16,6 +16,7 @@ from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import read_basis, read_model
 from fsmdp.experiments.reading import read_specification, specify
 from fsmdp.experiments.runner import compare
+from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import Store, read_results
 
 MODULE = '''
@@ -319,6 +320,20 @@ def test_the_folder_of_a_specification_is_not_searched_unless_code_is_allowed(tm
     (tmp_path / "x.toml").write_text(f'name = "x"\nepisodes = 2\n{tables}')
     read_specification(tmp_path / "x.toml")
     assert str(tmp_path) not in sys.path
+
+
+def test_a_folder_runs_no_code_that_was_not_asked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "prints.py").write_text("print('this ran')\nmake = None\n")
+    asked = ring(episodes=4, seeds=1, learners=[{"learner": "random"}])
+    compare(asked, tmp_path / "runs", Here())
+    older = asked.to_dict()
+    older["learners"][0] |= {"learner": "prints:make"}
+    Store(tmp_path / "runs").write_specification(Specification.from_dict(older), None)
+    with pytest.raises(ModelError, match="of its learners is missing or different"):
+        compare(asked, tmp_path / "runs", Here())
+    assert "this ran" not in capsys.readouterr().out
 
 
 def test_a_domain_that_ends_the_process_is_one_line(tmp_path):
