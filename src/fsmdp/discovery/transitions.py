@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, is_number, plural, show
+from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.learning.worlds.observing import first_action, reader_of
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.lookup import Integers
@@ -117,10 +118,13 @@ def _of_model(
     model: FactoredMDP, episodes: int, steps: int | None, seed: int, placed: int
 ) -> Transitions:
     steps, n = episode_steps(model, steps), len(model.variables)
-    other_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    worlds = [(model, episodes - placed, seed)] if placed < episodes else []
+    worlds = []
+    if placed < episodes:
+        usual = derived_seed(seed, Purpose.DISCOVERY_EPISODES)
+        worlds.append((model, episodes - placed, usual))
     if placed:
-        worlds.append((_from_anywhere(model), placed, other_seed))
+        starts = derived_seed(seed, Purpose.DISCOVERY_STARTS)
+        worlds.append((_from_anywhere(model), placed, starts))
     played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
     before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
     after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
@@ -160,14 +164,15 @@ def _of_environment(
     """Play at random, through Gymnasium's spaces, until episodes end or have so many steps."""
     read = reader_of(getattr(env, "observation_space", None), variables)
     first = np.asarray(first_action(getattr(env, "action_space", None), actions))
-    rng, most = np.random.default_rng(seed), LONGEST_EPISODE if steps is None else steps
+    rng, most = generator(seed, Purpose.DISCOVERY), LONGEST_EPISODE if steps is None else steps
+    own_seed = derived_seed(seed, Purpose.DISCOVERY_EPISODES) % 2**31
     sizes = [variable.size for variable in variables]
     chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
     before, taken, after = [], [], []
     for episode in range(episodes):
         begin = rng.integers(sizes) if episode >= episodes - placed else None
         options = None if begin is None else {"state": begin.tolist()}
-        shown, _ = reset_environment(env, seed if episode == 0 else None, options)
+        shown, _ = reset_environment(env, own_seed if episode == 0 else None, options)
         state = read(shown)
         if begin is not None and (state != begin).any():
             raise ModelError(

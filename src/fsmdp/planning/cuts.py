@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.elimination import Maximum
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.actions import Actions
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -30,7 +31,7 @@ SLACK = 5.0
 def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
     """Cuts to start from when no stagewise run left any: random states and actions."""
     states = first_states(network, seed)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.CUTS, 1)
     steps = np.repeat(np.arange(network.n_weight_rows), len(states))
     states = np.tile(states, (network.n_weight_rows, 1))
     if isinstance(network.actions, Actions):
@@ -167,7 +168,7 @@ class StatePool:
 def first_states(network: BellmanNetwork, seed: int) -> States:
     """The two corners, and random states enough to hold the weights in."""
     sizes = np.array([variable.size for variable in network.variables])
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.CUTS)
     random = rng.integers(sizes, size=(2 * len(network.basis), len(sizes)))
     mirrored = sizes - 1 - random
     return np.unique(np.vstack([0 * sizes, sizes - 1, random, mirrored]), axis=0)

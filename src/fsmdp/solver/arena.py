@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -86,7 +87,7 @@ class Arena:
     ) -> None:
         if check is not None:
             check()
-        rngs = tuple(np.random.default_rng((seed, chunk + i)) for i in range(TOGETHER))
+        rngs = tuple(generator(seed, Purpose.SIMULATION, chunk + i) for i in range(TOGETHER))
         simulate_each(self.compiled, policy, rngs, self.model.discount, self.steps, returns)
 
     def _run(
@@ -100,7 +101,7 @@ class Arena:
     ) -> Record:
         record = new_record(self.compiled, recorded, self.steps if recorded else 0)
         values = np.zeros(self.compiled.n_slots, dtype=np.int64)
-        rng = np.random.default_rng((seed, chunk))
+        rng = generator(seed, Purpose.SIMULATION, chunk)
         discount, steps = self.model.discount, self.steps
         # Episodes follow one another in the generator, so that pieces are the same episodes.
         piece = len(returns) if recorded else max(1, LOOK_AFTER // (steps * len(values)))

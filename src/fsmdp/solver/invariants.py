@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.exclusive import family
 from fsmdp.model.invariants import (
     LARGEST_LOCAL,
@@ -71,7 +72,7 @@ def _met(model: FactoredMDP, seed: int) -> States:
     for number, policy in enumerate(("random", idle_action(model))):
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
-        met = arena.states(arrays, episodes, seed + number)
+        met = arena.states(arrays, episodes, derived_seed(seed, Purpose.INVARIANTS, number))
         parts.append(met.reshape(-1, met.shape[-1]))
     return np.concatenate(parts)
 

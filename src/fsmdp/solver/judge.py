@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.incumbent import Candidate
@@ -26,9 +27,6 @@ HOPELESS = 2.0
 
 AT_A_TIME = 100
 """Fresh episodes between looks at the clock."""
-
-FRESH = 1_000_003
-"""Added to the seed for episodes that nothing was chosen by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +60,11 @@ class Judge:
         check: Callable[[], None] | None = None,
     ) -> Judged:
         """Judge a candidate, which may become the incumbent."""
-        returns = self.arena.returns(arrays, SCREENING, self.seed, 0, check)
+        seed = derived_seed(self.seed, Purpose.SCREENING)
+        returns = self.arena.returns(arrays, SCREENING, seed, 0, check)
         best = self.incumbent
         if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
-            more = self.arena.returns(arrays, COMPARING - SCREENING, self.seed, SCREENING, check)
+            more = self.arena.returns(arrays, COMPARING - SCREENING, seed, SCREENING, check)
             returns = np.concatenate([returns, more])
         found = Judged(name, policy, arrays, returns)
         error, episodes = found.standard_error, len(returns)
@@ -88,7 +87,7 @@ class Judge:
         assert self.incumbent is not None
         parts: list[Floats] = []
         for first in range(0, episodes, AT_A_TIME):
-            seed = self.seed + FRESH
+            seed = derived_seed(self.seed, Purpose.FRESH)
             parts.append(self.arena.returns(self.incumbent.arrays, AT_A_TIME, seed, first))
             if clock.status is not None:
                 break

@@ -21,7 +21,7 @@ from fsmdp.model.actions import Actions
 from fsmdp.model.structure import Structure
 from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
-FORMAT = 5
+FORMAT = 6
 
 REMEDY = "use another file, or remove this one to start anew"
 
