@@ -23,6 +23,8 @@ OPENING = """\
 Made from the commands by `python docs/commands.py`. Each command has `--help` with the same words.
 A MODEL is a domain with options (`sysadmin:ring:8`), an RDDL problem
 (`rddl:SysAdmin_MDP_ippc2011:1`), a JSON model file, or a function of your own (`my_module:make`).
+The last imports the module, from the current folder or where Python looks, and runs its code: type
+names only of modules that you trust.
 Results go to the standard output, progress to the error stream; exit codes are 0 for success, 1 for
 runs that failed or a bound that is not proved, 2 for a mistake, 3 for what is too large, 130 after
 Ctrl-C.

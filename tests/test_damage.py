@@ -13,7 +13,8 @@ import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.experiments.executors.local import LocalExecutor
 from fsmdp.experiments.runner import compare
-from fsmdp.experiments.store import SPECIFICATION_TEXT, frame_bytes, read_frame, read_results
+from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
+from fsmdp.foundation.digests import seal
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.cache import recall, store
 from fsmdp.learning.cells.statistics import Statistics
@@ -22,7 +23,7 @@ from fsmdp.model.files import to_dict
 from fsmdp.policies.storing import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.evidence import read_evidence, write_evidence
-from tests.experiments.sweeps import ring
+from tests.experiments.sweeps import Here, ring
 from tests.mutations import damaged
 
 
@@ -178,6 +179,98 @@ def test_frames_swapped_between_runs_are_refused(tmp_path):
     shutil.copy(first / "episodes.parquet", second / "episodes.parquet")
     with pytest.raises(ModelError, match=r"episodes.parquet: it was changed since"):
         read_results(tmp_path)
+
+
+def copy_run(one, other):
+    shutil.rmtree(other)
+    shutil.copytree(one, other)
+
+
+def refused_by_all(folder, asked, match):
+    """Whether reading, which is what a report does, and going on refuse a folder."""
+    with pytest.raises(ModelError, match=match):
+        read_results(folder)
+    with pytest.raises(ModelError, match=match):
+        compare(asked, folder, Here())
+
+
+def test_a_run_copied_over_that_of_another_seed_is_refused(tmp_path):
+    asked = ring(seeds=2, episodes=8)
+    compare(asked, tmp_path, Here())
+    first, second = (tmp_path / "runs" / run.id for run in asked.runs[:2])
+    kept = second / "checkpoint.npz"
+    content = kept.read_bytes()
+    shutil.copy(first / "checkpoint.npz", kept)
+    with pytest.raises(ModelError, match=r"checkpoint .* its seed is 0, this run's is 1"):
+        read_results(tmp_path)
+    kept.write_bytes(content)
+    copy_run(first, second)
+    refused_by_all(tmp_path, asked, "run.json: it is of another run: its id is .*seed-0")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"learners": [{"learner": "psrl", "prior": 3}]}, "its id is"),
+        ({"models": [{"model": "sysadmin:ring:3:horizon=4", "basis": "pairs"}]}, "its source is"),
+        ({"episodes": 20}, "it has 20 episodes, expected 1 to 8"),
+        ({"learners": [{"learner": "psrl", "label": "mine"}]}, "its label is 'mine'"),
+    ],
+)
+def test_a_run_of_another_sweep_is_refused(change, match, tmp_path):
+    learners = [{"learner": "psrl"}]
+    asked = ring(seeds=1, episodes=8, learners=learners)
+    compare(asked, tmp_path / "one", Here())
+    other = ring(**{"seeds": 1, "episodes": 8, "learners": learners} | change)
+    compare(other, tmp_path / "other", Here())
+    (mine,), (theirs,) = asked.runs, other.runs
+    copy_run(tmp_path / "other" / "runs" / theirs.id, tmp_path / "one" / "runs" / mine.id)
+    refused_by_all(tmp_path / "one", asked, match)
+
+
+def test_a_run_of_other_options_under_the_same_name_is_refused(tmp_path):
+    asked = ring(seeds=1, episodes=8, learners=[{"learner": "psrl"}])
+    compare(asked, tmp_path, Here())
+    path = tmp_path / "runs" / asked.runs[0].id / "run.json"
+    facts = json.loads(path.read_text())
+    facts["options"]["prior"] = 3.0
+    path.write_bytes(seal({name: one for name, one in facts.items() if name != "digest"}))
+    refused_by_all(tmp_path, asked, "its options is .* expected .* by its folder")
+
+
+def test_a_run_on_another_model_of_the_same_file_name_is_refused(tmp_path):
+    def sweep(folder, machines):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / "ring.json"
+        fsmdp.save(domains.sysadmin(machines, horizon=4), path)
+        asked = ring(
+            seeds=1, episodes=8, models=[{"model": str(path)}], learners=[{"learner": "psrl"}]
+        )
+        compare(asked, tmp_path / folder, Here())
+        return tmp_path / folder / "runs" / asked.runs[0].id
+
+    theirs, mine = sweep("other", 3), sweep("one", 2)
+    copy_run(theirs, mine)
+    with pytest.raises(ModelError, match=r"run.json: it is of another model"):
+        read_results(tmp_path / "one")
+
+
+def test_a_damaged_checkpoint_is_refused_by_reports_and_by_runs_made_longer(tmp_path):
+    asked = ring(seeds=1, episodes=8, learners=[{"learner": "psrl"}])
+    compare(asked, tmp_path, Here())
+    path = tmp_path / "runs" / asked.runs[0].id / "checkpoint.npz"
+    content, rng, refused = path.read_bytes(), np.random.default_rng(0), 0
+    for wrong in damaged(content, rng, 60):
+        path.write_bytes(wrong)
+        try:
+            read_results(tmp_path)
+        except ModelError:
+            refused += 1
+    assert refused > 40
+    path.write_bytes(content[:-100])
+    (run,) = Store(tmp_path).read_specification().runs
+    with pytest.raises(ModelError, match="is not a checkpoint"):
+        Store(tmp_path).check_checkpoint(run)
 
 
 def test_a_model_changed_by_hand_says_how_to_keep_the_change(tmp_path):

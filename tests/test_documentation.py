@@ -7,6 +7,7 @@ import io
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def read_json(path):
     return fsmdp.load(path)
 
 
-READ = {"toml": read_specification, "json": read_json}
+READ = {"toml": partial(read_specification, allow_code=True), "json": read_json}
 
 
 @pytest.mark.parametrize("page", with_blocks(*READ), ids=name)

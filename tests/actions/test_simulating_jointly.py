@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from tests.joint_models import joint_actions, joint_model
 
 import fsmdp
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.policies.arrays import by_chance, check_policy, given_action
 from fsmdp.policies.joint import draw_joint_actions
 from fsmdp.policies.resolve import resolve
@@ -278,7 +279,5 @@ def test_fixed_policies_are_learners_too():
     for policy in ("reboot-0+reboot-1", lambda state, step: {"reboot-2": 1}, "random"):
         learner = fsmdp.FixedPolicy(structure, policy)
         history = fsmdp.learn(model, learner, episodes=5, seed=2)
-        expected = fsmdp.rollout(
-            model, policy, episodes=5, seed=np.random.default_rng(2).spawn(2)[0]
-        )
+        expected = fsmdp.rollout(model, policy, episodes=5, seed=generator(2, Purpose.LEARNING))
         assert history.returns == pytest.approx(expected.returns)

@@ -251,6 +251,66 @@ def test_parents_that_matter_only_together_need_a_look_ahead():
     assert errors(model, found) == (set(), set())
 
 
+def twins(n_coins, together=False, others=0, right=0.95):
+    """Two noisy copies of the parity of some coins: drawn one by one, or the second like the first.
+
+    No coin, and no set of coins but the whole, tells anything about the copies.
+    """
+    coin, coins = fsmdp.Case(fsmdp.ANY, table=[0.5, 0.5]), [f"coin-{i}" for i in range(n_coins)]
+    parity = np.indices((2,) * n_coins).sum(axis=0) % 2
+    copied = np.where(parity[..., None] == np.arange(2), right, 1 - right)
+    alone = fsmdp.Case(fsmdp.ANY, coins, copied)
+    blocks = [fsmdp.Conditional(name, [alone]) for name in ("one", "two")]
+    if together:
+        both = copied[..., None] * np.array([[0.9, 0.1], [0.1, 0.9]])
+        blocks = [fsmdp.Conditional(["one", "two"], [fsmdp.Case(fsmdp.ANY, coins, both)])]
+    fair = [*coins, *(f"other-{i}" for i in range(others))]
+    names = [*fair, "one", "two"]
+    return fsmdp.FactoredMDP(
+        [fsmdp.Variable(name, 2) for name in names],
+        ["go"],
+        [*blocks, *(fsmdp.Conditional(name, [coin]) for name in fair)],
+        [],
+        10,
+        {name: [0.5, 0.5] for name in names},
+    )
+
+
+def claims(model, seed, episodes=400, **options):
+    found = fsmdp.discover(model, episodes=episodes, seed=seed, **options)
+    return found, {(pair.one, pair.other, pair.given) for pair in found.together}
+
+
+@pytest.mark.parametrize(("n_coins", "others"), [(2, 0), (2, 8), (3, 0)])
+def test_independent_draws_with_hidden_parents_are_not_called_drawn_together(n_coins, others):
+    """As many runs may be wrong as delta allows: of 25 with 0.05, more than 5 have chance 0.001."""
+    model, wrong = twins(n_coins, others=others), 0
+    for seed in range(25):
+        found, claimed = claims(model, seed)
+        wrong += bool(claimed)
+        named = {(edge.parent, edge.child) for edge in found.undecided}
+        coins = {(f"coin-{i}", name) for i in range(n_coins) for name in ("one", "two")}
+        assert named >= coins
+    assert wrong <= 5
+
+
+@pytest.mark.parametrize(
+    ("n_coins", "others", "given"), [(2, 0, "state"), (3, 0, "state"), (2, 8, "parents found")]
+)
+def test_common_draws_with_hidden_parents_are_called_drawn_together(n_coins, others, given):
+    """The control: the same parents, and a draw in common."""
+    model = twins(n_coins, together=True, others=others)
+    for seed in range(5):
+        assert claims(model, seed)[1] == {("one", "two", given)}
+
+
+def test_what_is_claimed_only_if_all_parents_were_found_is_said():
+    found, claimed = claims(twins(3, others=8), 0)
+    assert claimed == {("one", "two", "parents found")}  # though drawn one by one
+    assert "1 pair drawn together (1 of them if the parents found are all)" in repr(found)
+    assert claims(twins(2, together=True), 0, lookahead=2)[1] == {("one", "two", "state")}
+
+
 def test_few_data_leave_all_open():
     model = fsmdp.domains.sysadmin(4, horizon=2)
     found = fsmdp.discover(model, episodes=5)

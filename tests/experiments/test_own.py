@@ -1,17 +1,22 @@
 """What users name of their own in a specification, and runs that are made longer."""
 
 import json
+import re
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 from tests.experiments.sweeps import Here, episodes_of, ring
+from typer.testing import CliRunner
 
 import fsmdp
+from fsmdp.cli.entry import app
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import read_basis, read_model
 from fsmdp.experiments.reading import read_specification, specify
 from fsmdp.experiments.runner import compare
+from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import Store, read_results
 
 MODULE = '''
@@ -71,6 +76,18 @@ def careful(structure, seed, known_rewards, prior=2.0, often=True, name="x"):
     return fsmdp.PSRLFactored(structure, seed=seed, prior=prior, known_rewards=known_rewards)
 
 
+def leaving():
+    raise SystemExit(7)
+
+
+def left(structure, seed):
+    raise SystemExit(7)
+
+
+def nothing(structure):
+    return 7
+
+
 def broken():
     raise ZeroDivisionError("by nothing")
 
@@ -104,6 +121,7 @@ learner = "random"
 def folder(tmp_path, monkeypatch):
     """A specification with a module beside it, neither of them in the current folder."""
     (tmp_path / "things_of_mine.py").write_text(MODULE)
+    (tmp_path / "exits_at_once.py").write_text("raise SystemExit(3)")
     (tmp_path / "own.toml").write_text(TEXT)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -112,7 +130,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_specification_names_things_of_ones_own(folder):
-    asked, text = read_specification(folder / "own.toml")
+    asked, text = read_specification(folder / "own.toml", allow_code=True)
     results = compare(asked, folder / "runs", Here(), text=text)
     assert [run.message for run in results.runs] == [None] * 4
     known, simulated = results.models.values()
@@ -131,7 +149,7 @@ def test_a_specification_names_things_of_ones_own(folder):
 
 
 def test_workers_find_the_module_too(folder):
-    asked, _ = read_specification(folder / "own.toml")
+    asked, _ = read_specification(folder / "own.toml", allow_code=True)
     results = compare(asked, folder / "runs", "local", 1)
     assert [run.message for run in results.runs] == [None] * 4
 
@@ -139,7 +157,7 @@ def test_workers_find_the_module_too(folder):
 def test_a_report_of_an_environment_is_written(folder):
     from fsmdp.experiments.report import write_report
 
-    asked, _ = read_specification(folder / "own.toml")
+    asked, _ = read_specification(folder / "own.toml", allow_code=True)
     compare(asked, folder / "runs", Here())
     assert write_report(folder / "runs", figures=False).path.is_file()
 
@@ -190,6 +208,13 @@ def test_blocks_and_files_are_bases(tmp_path):
         ({"model": "things_of_mine:missing"}, "module 'things_of_mine' has no 'missing'"),
         ({"model": "things_of_mine:number"}, "is 7, expected a function or a class"),
         ({"model": "things_of_mine:told"}, "of type FactoredMDP; return one"),
+        ({"model": "things_of_mine:Coin"}, "is a class of something else, expected .*FactoredMDP"),
+        ({"model": "things_of_mine:leaving"}, "'things_of_mine:leaving' failed .SystemExit: 7"),
+        ({"model": "exits_at_once:make"}, "cannot import 'exits_at_once' .SystemExit: 3"),
+        ({"model": "os:abort"}, "'os:abort' is of Python's standard library"),
+        ({"model": "ctypes.util:find_library"}, "is of Python's standard library"),
+        ({"model": "numpy:array"}, "expected a function or a class written in Python"),
+        ({"model": "numpy:ndarray"}, "expected a function or a class written in Python"),
         ({"model": "things_of_mine:broken"}, "failed .ZeroDivisionError: by nothing"),
         ({"model": "nothing_like_it:make"}, "unknown domain 'nothing_like_it'"),
         ({"model": "plan.npz"}, "expected a model, found the name of a plan's file"),
@@ -241,6 +266,82 @@ def test_what_an_environment_cannot_tell_fails_that_run_alone(folder):
     assert "has its own" in basis
     assert "whose model nobody knows" in optimal
     assert random is None
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("things_of_mine:left", "learner: 'things_of_mine:left' failed .SystemExit: 7"),
+        ("things_of_mine:nothing", "learner: 'things_of_mine:nothing' made something else: .* 7"),
+    ],
+)
+def test_failures_inside_a_learner_of_ones_own_name_it(learner, message, folder):
+    data = {"name": "x", "episodes": 2, "models": [{"model": "sysadmin:3"}]}
+    asked = specify(data | {"learners": [{"learner": learner}]}, folder)
+    (run,) = compare(asked, folder / "runs", Here()).runs
+    assert re.search(message, run.message)
+
+
+CODE = {
+    "model": ({"model": "prints:make"}, {"learner": "random"}),
+    "basis": ({"model": "sysadmin:3", "basis": "prints:make"}, {"learner": "random"}),
+    "environment": (
+        {"environment": "prints:make", "structure": "other:make"},
+        {"learner": "random"},
+    ),
+    "structure": ({"model": "sysadmin:3", "structure": "prints:make"}, {"learner": "random"}),
+    "learner": ({"model": "sysadmin:3"}, {"learner": "prints:make"}),
+    "learner's basis": ({"model": "sysadmin:3"}, {"learner": "ucrl", "basis": "prints:make"}),
+    "named like a learner": ({"model": "sysadmin:3"}, {"learner": "ucrl:make"}),
+    "in a package": ({"model": "prints.inner:make"}, {"learner": "random"}),
+}
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_a_specification_runs_no_code_unless_that_is_allowed(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("prints.py", "ucrl.py", "other.py"):
+        (tmp_path / name).write_text("print('this ran')\nmake = None\n")
+    model, learner = (
+        "\n".join(f'{key} = "{value}"' for key, value in table.items()) for table in CODE[kind]
+    )
+    text = f'name = "x"\nepisodes = 2\n[[models]]\n{model}\n[[learners]]\n{learner}\n'
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(ModelError, match=r"would be imported, which runs code.*--allow-code"):
+        read_specification(tmp_path / "x.toml")
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "x.toml")])
+    assert isinstance(done.exception, ModelError)
+    assert "this ran" not in capsys.readouterr().out + done.output
+
+
+def test_the_folder_of_a_specification_is_not_searched_unless_code_is_allowed(tmp_path):
+    tables = '[[models]]\nmodel = "sysadmin:3"\n[[learners]]\nlearner = "random"\n'
+    (tmp_path / "x.toml").write_text(f'name = "x"\nepisodes = 2\n{tables}')
+    read_specification(tmp_path / "x.toml")
+    assert str(tmp_path) not in sys.path
+
+
+def test_a_folder_runs_no_code_that_was_not_asked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "prints.py").write_text("print('this ran')\nmake = None\n")
+    asked = ring(episodes=4, seeds=1, learners=[{"learner": "random"}])
+    compare(asked, tmp_path / "runs", Here())
+    older = asked.to_dict()
+    older["learners"][0] |= {"learner": "prints:make"}
+    Store(tmp_path / "runs").write_specification(Specification.from_dict(older), None)
+    with pytest.raises(ModelError, match="of its learners is missing or different"):
+        compare(asked, tmp_path / "runs", Here())
+    assert "this ran" not in capsys.readouterr().out
+
+
+def test_a_domain_that_ends_the_process_is_one_line(tmp_path):
+    command = [sys.executable, "-m", "fsmdp", "inspect", "os:abort"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "'os:abort' is of Python's standard library" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_command_line_takes_a_function(folder, monkeypatch):

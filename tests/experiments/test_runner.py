@@ -124,10 +124,10 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
         return learner
 
     monkeypatch.setattr(work, "build_learner", stop_in_the_middle)
-    last = ring().runs[-1].id
+    last = ring().runs[-1]
     with pytest.raises(Stopped):
         compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
-    assert Store(tmp_path).status(last, 60) is RunStatus.PARTIAL
+    assert Store(tmp_path).status(last) is RunStatus.PARTIAL
     plans = []
 
     def count_plans(*arguments):
@@ -138,8 +138,8 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
 
     monkeypatch.setattr(work, "build_learner", count_plans)
     compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
-    assert episodes_of(tmp_path)[last] == episodes_of(whole[1])[last]
-    assert Store(tmp_path).checkpoint(last).exists()
+    assert episodes_of(tmp_path)[last.id] == episodes_of(whole[1])[last.id]
+    assert Store(tmp_path).checkpoint(last.id).exists()
     assert len(plans) == 30  # one an episode, for those that were missing
 
 
@@ -365,7 +365,7 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
     run = Store(tmp_path).run_folder(ring().runs[0].id)
     spoilt = {
         "episodes.parquet": (b"nothing", "changed since it was written"),
-        "run.json": (seal({"status": "failed"}), "KeyError"),
+        "run.json": (seal({"status": "failed"}), "it is of another run: its id is None"),
         "timings.parquet": (b"", "changed since it was written"),
     }
     for name, (content, message) in spoilt.items():
@@ -375,7 +375,8 @@ def test_a_folder_that_holds_no_runs_or_spoilt_ones_is_an_error(tmp_path):
             read_results(tmp_path)
         (run / name).write_bytes(before)
     (run / "run.json").rename(run / "kept.json")
-    (run / "run.json").write_bytes(seal({"status": "perhaps"}))
+    facts = json.loads((run / "kept.json").read_text())
+    (run / "run.json").write_bytes(seal(facts | {"digest": "0" * 64, "status": "perhaps"}))
     with pytest.raises(ModelError, match="status is 'perhaps', expected done or failed"):
         read_results(tmp_path)
     (run / "run.json").write_text('{"status": "done"}')
@@ -471,7 +472,7 @@ def test_a_failed_run_keeps_its_checkpoint_and_goes_on_from_it(
     monkeypatch.setattr(arrays, "write_file", fill_up)
     results = compare(asked, tmp_path, Here())
     assert results.runs[0].message == "cannot write: No space left on device."
-    assert Store(tmp_path).status(run, 60) is RunStatus.FAILED
+    assert Store(tmp_path).status(asked.runs[0]) is RunStatus.FAILED
     with np.load(Store(tmp_path).checkpoint(run)) as kept:
         assert int(kept["done"]) == 30
     written.clear()

@@ -14,7 +14,7 @@ from fsmdp import ModelError
 from fsmdp.foundation.digests import seal
 from fsmdp.model import table_text
 from fsmdp.model.files import from_bytes, to_dict
-from fsmdp.model.table_text import set_tables_aside
+from fsmdp.model.table_text import TableText, nested_array, parse_document
 
 
 def read_as_json(text, sizes):
@@ -35,8 +35,10 @@ def read_as_json(text, sizes):
 
 def read_as_text(text, sizes):
     try:
-        rest, tables = set_tables_aside(b'{"table":' + text + b"}")
-        return np.ravel(tables.read(json.loads(rest)["table"], sizes, "here")).tolist()
+        table = parse_document(b'{"table":' + text + b"}")["table"]
+        if isinstance(table, TableText):
+            return np.ravel(table.read(sizes, "here")).tolist()
+        return np.ravel(nested_array(table, sizes, "here")).tolist()
     except ValueError:  # ModelError is one
         return None
 

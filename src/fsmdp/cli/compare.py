@@ -33,6 +33,7 @@ FIGURES = {
     "compare",
     "fsmdp compare ring.toml",
     "fsmdp compare ring.toml --output runs/ring --workers 8",
+    "fsmdp compare mine.toml --allow-code",
     "fsmdp compare ring.toml --executor dask --address tcp://host:8786",
 )
 def compare_command(
@@ -50,19 +51,27 @@ def compare_command(
     executor: ExecutorName = "local",
     address: Address = None,
     seed: Annotated[int, typer.Option(help="Added to every seed.", min=0)] = 0,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code",
+            help="Import what the specification names as my_module:make, which runs its code.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run every learner on every model with every seed; run again, it does only what is missing.
 
-    The exit code is 1 if runs failed: the last line says how many.
+    A specification that names modules (my_module:make) is refused without --allow-code: importing
+    them runs their code. The exit code is 1 if runs failed: the last line says how many.
     """
     from fsmdp.experiments.reading import read_specification
     from fsmdp.experiments.runner import compare, default_folder
     from fsmdp.experiments.summary import summarise
 
     began = time.perf_counter()
-    asked, text = read_specification(specification)
+    asked, text = read_specification(specification, allow_code=allow_code)
     asked = replace(asked, seeds=tuple(seed + one for one in asked.seeds))
     folder = default_folder(asked.name) if output is None else output
     with resumable(folder):

@@ -93,6 +93,7 @@ def _show(found: Discovery, seconds: float) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from fsmdp.discovery.discover import STATE
     from fsmdp.foundation.checks import plural
 
     console = Console(emoji=False, markup=False, highlight=False)
@@ -108,7 +109,8 @@ def _show(found: Discovery, seconds: float) -> None:
         table.add_row(name, ", ".join(parents) or "none", ", ".join(found.apart[name]))
     console.print(table)
     for pair in found.together:
-        console.print(f"drawn together: {pair.one}, {pair.other}")
+        provided = "" if pair.given == STATE else ", if the parents found of one of them are all"
+        console.print(f"drawn together: {pair.one}, {pair.other}{provided}")
     for edge in found.undecided[:MOST_UNDECIDED]:
         console.print(f"undecided: {edge.parent} -> {edge.child}: {edge.reason}")
     if len(found.undecided) > MOST_UNDECIDED:

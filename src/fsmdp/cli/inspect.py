@@ -32,7 +32,8 @@ def inspect_command(
         typer.Argument(
             metavar="MODEL",
             help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
-            "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or my_module:make.",
+            "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or "
+            "my_module:make, which is imported: its code runs.",
             autocompletion=complete_model,
         ),
     ] = None,

@@ -13,7 +13,8 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="A domain with options (sysadmin:[bold]ring[/bold]:8), "
-        "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or my_module:make.",
+        "rddl:[bold]DOMAIN[/bold]:INSTANCE, a JSON model file, or "
+        "my_module:make, which is imported: its code runs.",
         autocompletion=lists.complete_model,
     ),
 ]

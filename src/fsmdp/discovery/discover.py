@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.discovery.evidence import counted, log_bet
+from fsmdp.discovery.evidence import compact, counted, log_bet, log_fit, regret_of_bet
 from fsmdp.discovery.parents import NOT_SURE, Limits, Parents, Search
 from fsmdp.discovery.transitions import Transitions, as_share, as_transitions, played_model
 from fsmdp.discovery.trees import Tree
@@ -18,7 +18,9 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.options import as_probability
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
+from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
 
 if TYPE_CHECKING:
@@ -44,14 +46,31 @@ class Edge:
     instead: tuple[str, ...] = ()
 
 
+STATE, PARENTS_FOUND = "state", "parents found"
+"""What the next values of two variables were seen to be correlated given, besides the action."""
+
+WITH_ANOTHER = "it seems to matter jointly with another input, which lookahead=2 looks for"
+
+IN_COMMON = "something that was not found explains a correlation with {other}"
+
+MOST_WORK = 2**26
+"""Transitions times pairs of inputs that are looked at for what explains a correlation: seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two variables whose next values are not drawn independently, given their parents."""
+    """Two variables whose next values are correlated given the action and `given`.
+
+    Given the whole "state" they are drawn together, whatever their parents are. Given the "parents
+    found" of either they are drawn together if the parents of one of them were all found; two that
+    have parents in common which were not found look the same.
+    """
 
     one: str
     other: str
     log_evidence: float
     needed: float
+    given: str = STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +88,11 @@ class Discovery:
 
     With probability at least 1 - `delta`, for whatever data: no edge leads into a variable from an
     input that does not matter to it, provided that its true parents are among those found, or seem
-    to matter (`undecided`); and no two variables are called drawn together that are not. Nothing is
-    claimed about edges that are missing, except that `undecided` lists those that could have been
-    overlooked. `played` is the
-    model that was played, if it was one.
+    to matter (`undecided`); and no two variables are called drawn together that are not: given the
+    state without a condition, given the parents found provided that all parents of one of the two
+    were found (`Together.given`). Nothing is claimed about edges that are missing, except that
+    `undecided` lists those that could have been overlooked. `played` is the model that was played,
+    if it was one.
     """
 
     variables: tuple[Variable, ...]
@@ -143,9 +163,12 @@ class Discovery:
             plural(len(self.evidence), "edge"),
             plural(len(self.variables), "variable"),
         )
-        pairs = plural(len(self.together), "pair")
+        pairs = f"{plural(len(self.together), 'pair')} drawn together"
+        provided = sum(pair.given == PARENTS_FOUND for pair in self.together)
+        if provided:
+            pairs += f" ({provided} of them if the parents found are all)"
         data = f"{len(self.undecided)} undecided; {self.n_transitions:,} transitions"
-        return f"Discovery({edges} among {variables}, {pairs} drawn together, {data})"
+        return f"Discovery({edges} among {variables}, {pairs}, {data})"
 
 
 def discover(
@@ -211,12 +234,13 @@ def discover(
         for one in found
         for parent, strength in zip(one.parents, one.evidence, strict=True)
     )
+    together, explaining = _together(known, searches)
     return Discovery(
         known.variables,
         known.actions,
         edges,
-        _together(known, searches),
-        _undecided(names, found, edges),
+        together,
+        _undecided(names, found, edges, explaining),
         {
             names[one.variable]: tuple(known.actions[action] for action in one.apart)
             for one in found
@@ -246,7 +270,10 @@ def told_by_others(data: Transitions, inputs: Iterable[int], most: int) -> dict[
 
 
 def _undecided(
-    names: Sequence[str], found: Sequence[Parents], edges: Sequence[Edge]
+    names: Sequence[str],
+    found: Sequence[Parents],
+    edges: Sequence[Edge],
+    explaining: Sequence[tuple[int, int, str]],
 ) -> tuple[Undecided, ...]:
     """What may matter in a parent's place, then what seems to matter, then what was not seen to."""
     reasons = {
@@ -254,26 +281,92 @@ def _undecided(
         for edge in edges
         for other in edge.instead
     }
+    reasons |= {(names[parent], names[child]): reason for parent, child, reason in explaining}
     hidden = [(parent, one.variable, reason) for one in found for parent, reason in one.hidden]
     for parent, child, reason in sorted(hidden, key=lambda one: one[2] != NOT_SURE):
         reasons.setdefault((names[parent], names[child]), reason)
     return tuple(Undecided(*pair, reason) for pair, reason in reasons.items())
 
 
-def _together(known: Transitions, searches: Sequence[Search]) -> tuple[Together, ...]:
-    """Pairs whose next values predict one another, given the parents of one of them.
+def _together(
+    known: Transitions, searches: Sequence[Search]
+) -> tuple[tuple[Together, ...], list[tuple[int, int, str]]]:
+    """Pairs whose next values predict one another, and inputs that explain others.
 
     The null has a law for each action: one that two variables' values both depend on makes them
-    predict one another, though they are drawn independently.
+    predict one another, though they are drawn independently. So do parents in common that were not
+    found. Three things are tried: the null of the whole state, which holds all parents, but leaves
+    few rows to each state of a large model; the null of the parents found, of either variable; and
+    the latter with what a search for pairs of parents adds, since two inputs that matter jointly
+    have no effect by themselves.
     """
-    names, found = known.names, []
-    fits = [search.fit(search.parents, None) for search in searches]
-    contexts = [search.contexts(search.parents, search.apart) for search in searches]
-    for j, search in enumerate(searches):
-        needed = search.needed() + math.log(len(searches))
-        for i, other in enumerate(searches[:j]):
-            finer = contexts[j] * other.size + other.values
-            strength = log_bet(counted(finer, search.values, search.size)) - fits[j]
-            if strength >= needed:
-                found.append(Together(names[i], names[j], strength, needed))
-    return tuple(found)
+    found: list[Together] = []
+    explained: dict[tuple[int, int], str] = {}
+    laws, further = [_Law(search) for search in searches], dict[int, _Law]()
+    state = searches[0].contexts(list(range(len(known.sizes))))
+    for j, law in enumerate(laws):
+        for i, other in enumerate(laws[:j]):
+            strength, needed = _correlation(law, other)
+            if strength < needed:
+                continue
+            names = known.names[i], known.names[j]
+            given_state = law.bet(other, state) - law.fit(state)
+            if given_state >= needed:
+                found.append(Together(*names, given_state, needed))
+                continue
+            both = law, other
+            for one in both:
+                if one.variable not in further and _can_look_ahead(one.search):
+                    further[one.variable] = _Law(one.search.looking_ahead())
+            again = [further.get(one.variable, one) for one in both]
+            strength, needed = _correlation(*again)
+            if strength < needed:
+                for one, more in zip(both, again, strict=True):
+                    for parent in set(more.search.parents) - set(one.search.parents):
+                        explained[parent, one.variable] = WITH_ANOTHER
+            elif strength >= needed + law.price(other, state):
+                # It would have been seen given the state, too: parents in common are missing.
+                for one, name in zip(both, names, strict=True):
+                    for parent in set(one.search.candidates) - set(one.search.parents):
+                        explained.setdefault((parent, one.variable), IN_COMMON.format(other=name))
+            else:
+                found.append(Together(*names, strength, needed, PARENTS_FOUND))
+    return tuple(found), [(*pair, reason) for pair, reason in sorted(explained.items())]
+
+
+class _Law:
+    """What a variable's next value depends on, as far as a search has found."""
+
+    def __init__(self, search: Search) -> None:
+        self.search, self.variable = search, search.variable
+        self.contexts = search.contexts(search.parents, search.apart)
+        self.fitted = self.fit(search.contexts(search.parents))  # a law for each action
+        self.needed = search.needed() + math.log(len(search.data.variables))
+
+    def fit(self, contexts: Integers) -> float:
+        """The best law that depends on contexts alone."""
+        return log_fit(counted(contexts, self.search.values, self.search.size))
+
+    def bet(self, by: _Law, contexts: Integers) -> float:
+        """How well contexts and another next value predict."""
+        return log_bet(self._counted(by, contexts))
+
+    def price(self, by: _Law, contexts: Integers) -> float:
+        """What the bet loses because it has to learn a law for each context and value."""
+        return regret_of_bet(self._counted(by, contexts))
+
+    def _counted(self, by: _Law, contexts: Integers) -> Floats:
+        finer = contexts * by.search.size + by.search.values
+        return counted(compact(finer), self.search.values, self.search.size)
+
+
+def _correlation(one: _Law, other: _Law) -> tuple[float, float]:
+    """Evidence that two next values are correlated given the parents of either, and its need."""
+    pairs = ((one, other), (other, one))
+    found = [(of.bet(by, of.contexts) - of.fitted, of.needed) for of, by in pairs]
+    return min(found, key=lambda pair: pair[0] - pair[1])
+
+
+def _can_look_ahead(search: Search) -> bool:
+    n_inputs = len(search.candidates)
+    return search.limits.lookahead < 2 and n_inputs**2 * len(search.data) <= MOST_WORK

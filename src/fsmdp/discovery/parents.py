@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -111,6 +111,12 @@ class Search:
             self._hidden(doubtful, more),
         )
 
+    def looking_ahead(self) -> Search:
+        """The same search with pairs of inputs that matter jointly."""
+        found = Search(self.data, self.variable, replace(self.limits, lookahead=2))
+        found.run()
+        return found
+
     def _grown(self) -> tuple[Tree, bool]:
         """What a tree is made of and a table adds to it; whether there would be more."""
         limits = self.limits
@@ -166,10 +172,6 @@ class Search:
         table = Strength(known - fit, self.needed())
         found, price = tree.strength(parent, contexts)
         return max(table, Strength(found, self._certainty + price), key=lambda one: one.margin)
-
-    def fit(self, parents: list[int], apart: list[int] | None) -> float:
-        """The best law that depends on parents and the action alone; `apart` as for `contexts`."""
-        return log_fit(counted(self.contexts(parents, apart), self.values, self.size))
 
     @property
     def _certainty(self) -> float:

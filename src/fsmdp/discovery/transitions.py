@@ -10,7 +10,8 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, is_number, plural, show
-from fsmdp.learning.worlds.observing import reader_of
+from fsmdp.foundation.streams import Purpose, derived_seed, generator
+from fsmdp.learning.worlds.observing import first_action, reader_of
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -19,6 +20,7 @@ from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
 from fsmdp.policies.resolve import RANDOM
 from fsmdp.simulation.environment import FactoredEnv
+from fsmdp.simulation.gymnasium_calls import reset_environment, step_environment
 from fsmdp.simulation.rollout import MOST_RECORDED, episode_steps, record
 
 LONGEST_EPISODE = 10**5
@@ -116,10 +118,13 @@ def _of_model(
     model: FactoredMDP, episodes: int, steps: int | None, seed: int, placed: int
 ) -> Transitions:
     steps, n = episode_steps(model, steps), len(model.variables)
-    other_seed = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    worlds = [(model, episodes - placed, seed)] if placed < episodes else []
+    worlds = []
+    if placed < episodes:
+        usual = derived_seed(seed, Purpose.DISCOVERY_EPISODES)
+        worlds.append((model, episodes - placed, usual))
     if placed:
-        worlds.append((_from_anywhere(model), placed, other_seed))
+        starts = derived_seed(seed, Purpose.DISCOVERY_STARTS)
+        worlds.append((_from_anywhere(model), placed, starts))
     played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
     before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
     after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
@@ -157,16 +162,18 @@ def _of_environment(
     placed: int,
 ) -> Transitions:
     """Play at random, through Gymnasium's spaces, until episodes end or have so many steps."""
-    read = reader_of(env.observation_space, variables)
-    rng, most = np.random.default_rng(seed), LONGEST_EPISODE if steps is None else steps
-    first = np.asarray(getattr(env.action_space, "start", 0))
+    read = reader_of(getattr(env, "observation_space", None), variables)
+    first = np.asarray(first_action(getattr(env, "action_space", None), actions))
+    rng, most = generator(seed, Purpose.DISCOVERY), LONGEST_EPISODE if steps is None else steps
+    own_seed = derived_seed(seed, Purpose.DISCOVERY_EPISODES) % 2**31
     sizes = [variable.size for variable in variables]
     chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
     before, taken, after = [], [], []
     for episode in range(episodes):
         begin = rng.integers(sizes) if episode >= episodes - placed else None
         options = None if begin is None else {"state": begin.tolist()}
-        state = read(env.reset(seed=seed if episode == 0 else None, options=options)[0])
+        shown, _ = reset_environment(env, own_seed if episode == 0 else None, options)
+        state = read(shown)
         if begin is not None and (state != begin).any():
             raise ModelError(
                 "anywhere: the environment did not begin in the state that it was told, "
@@ -181,10 +188,10 @@ def _of_environment(
                 chosen = int(rng.integers(len(actions)))
                 before.append(state)
                 taken.append(chosen)
-            seen, _, terminated, truncated, _ = env.step(chosen + first)
-            state = read(seen)
+            seen = step_environment(env, chosen + first)
+            state = read(seen.observation)
             after.append(state)
-            if terminated or truncated:
+            if seen.terminated or seen.truncated:
                 break
     return Transitions(
         variables, actions, np.array(before), np.array(taken, dtype=np.int64), np.array(after), True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fsmdp.errors import ModelError
@@ -24,8 +25,6 @@ def read_model(text: str) -> Any:
 
     A function, `my_module:make`, takes no arguments and returns a FactoredMDP.
     """
-    from pathlib import Path
-
     from fsmdp.domains import build_domain
     from fsmdp.domains.registry import DOMAINS
     from fsmdp.experiments.own import is_place, made_at, no_module
@@ -44,11 +43,18 @@ def read_model(text: str) -> Any:
         )
     if text.endswith(".json") or Path(text).is_file():
         return load(text)
-    name = text.partition(":")[0]
-    if name not in DOMAINS and is_place(text):
+    if not is_read(text) and is_place(text):
         return made_at(text, "model", FactoredMDP)
-    DOMAINS.find(name, also=no_module(text))
+    DOMAINS.find(text.partition(":")[0], also=no_module(text))
     return build_domain(text)
+
+
+def is_read(text: str) -> bool:
+    """Whether the text of a model is a domain, an RDDL problem or a file: what runs no code."""
+    from fsmdp.domains.registry import DOMAINS
+
+    name = text.partition(":")[0]
+    return name == "rddl" or name in DOMAINS or text.endswith(".json") or Path(text).is_file()
 
 
 def read_rddl_name(text: str) -> tuple[str, str, bool]:

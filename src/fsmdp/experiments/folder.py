@@ -62,7 +62,10 @@ def _check_extends(store: Store, new: Specification) -> None:
     if old is None:
         return
     before, after = old.to_dict(), new.to_dict()
+    asked = {learner["learner"] for learner in after["learners"]}
     for learner in before["learners"]:
+        if learner["learner"] not in asked:
+            continue  # nor is it imported, if it is somebody's own
         learner["options"] = completed_options(learner["learner"], learner["options"])
     where = f"{str(store.folder)!r} holds runs of another specification"
     remedy = "give another folder with --output"

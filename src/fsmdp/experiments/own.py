@@ -1,4 +1,8 @@
-"""What a user's own module makes, by the place where it stands: `my_module:make`."""
+"""What a user's own module makes, by its import path: `my_module:make`.
+
+Importing a module runs it. What a user types, or writes in Python, is the user's own word; a file
+may come from somebody else, so a specification that names modules is read only if that is allowed.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsmdp.errors import FsmdpError, ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.kinds import NUMBER, SWITCH, WHOLE, Kind, Reading
+from fsmdp.learning.learners.learner import check_learner
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry, Options, Told, Value
 from fsmdp.model.structure import Structure
 
@@ -30,6 +37,11 @@ TOLD = ("seed", "known_rewards")
 """What a function that makes a learner is told by name, if it asks, besides its options."""
 
 TEXT = Reading("text", str)
+
+ALLOW_CODE = (
+    "correct the name, or, if you trust the file and the modules that it names, allow it with "
+    "--allow-code, or read_specification(path, allow_code=True) in Python"
+)
 
 LOOKED_FOR = "beside the specification, in the current folder, and where Python looks"
 """Where modules are found."""
@@ -63,14 +75,23 @@ def look_in(folder: str | os.PathLike[str]) -> None:
 
 
 def is_place(text: str) -> bool:
-    """Whether text is the place of something in a module that can be found."""
+    """Whether text is the place of something in a module that can be found; imports nothing."""
     if not PLACE.fullmatch(text):
         return False
     look_in(os.curdir)
     try:
-        return find_spec(text.partition(":")[0]) is not None
-    except (ImportError, ValueError):  # a parent that is no package
+        return find_spec(re.split("[.:]", text)[0]) is not None
+    except ValueError:  # a module without a specification, such as __main__
         return False
+
+
+def refuse_code(text: str | None, known: Container[str], kind: str, where: str) -> None:
+    """Refuse what is no known name and would be imported."""
+    if text is not None and PLACE.fullmatch(text) and text not in known:
+        raise ModelError(
+            f"{where}: {show(text)} is no {kind} of fsmdp and would be imported, which runs code "
+            f"of module {show(text.partition(':')[0])}; {ALLOW_CODE}."
+        )
 
 
 def no_module(text: object) -> str:
@@ -90,32 +111,67 @@ def at_place(text: str, where: str) -> Callable[..., Any]:
         )
     look_in(os.curdir)
     module, _, name = text.partition(":")
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        raise ModelError(
+            f"{where}: {text!r} is of Python's standard library, which makes nothing of fsmdp; "
+            "expected a function or a class of your own."
+        )
     try:
         found = getattr(importlib.import_module(module), name)
     except AttributeError:
         raise ModelError(
             f"{where}: module {module!r} has no {name!r}; correct the name after the colon."
         ) from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a module must not end the process
         raise ModelError(
             f"{where}: cannot import {module!r} ({type(error).__name__}: {clip(str(error))}); it "
             f"is looked for {LOOKED_FOR}."
         ) from error
-    if not callable(found):
-        raise ModelError(f"{where}: {text!r} is {show(found)}, expected a function or a class.")
+    if not _is_written_in_python(found):
+        raise ModelError(
+            f"{where}: {text!r} is {show(found)}, expected a function or a class written in Python."
+        )
     return found  # type: ignore[no-any-return]
 
 
-def made_at(text: str, where: str, kind: type, *arguments: Any) -> Any:
-    """What a function of the user's own makes, which must be of a kind."""
+def _is_written_in_python(found: object) -> bool:
+    """Whether a call of something runs Python code, or makes an object of a class in Python.
+
+    Compiled functions say nothing of what they take, and may end the process.
+    """
+    if isinstance(found, partial):
+        return _is_written_in_python(found.func)
+    if isinstance(found, type):
+        members = (member for base in found.__mro__ for member in vars(base).values())
+        return any(isinstance(member, FunctionType) for member in members)
+    if isinstance(found, FunctionType | MethodType):
+        return True
+    return callable(found) and isinstance(type(found).__call__, FunctionType)
+
+
+def call_at(text: str, where: str, make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What a function of the user's own returns; a failure is a ModelError that names it."""
     try:
-        found = at_place(text, where)(*arguments)
-    except FsmdpError:
+        return make(*given, **named)
+    except (FsmdpError, KeyboardInterrupt, MemoryError):
         raise
-    except Exception as error:
+    except BaseException as error:  # SystemExit too: a function must not end the process
         raise ModelError(
             f"{where}: {text!r} failed ({type(error).__name__}: {clip(str(error))}); correct it."
         ) from error
+
+
+def made_at(text: str, where: str, kind: type, *arguments: Any) -> Any:
+    """What a function of the user's own makes, or an object of a class, which must be of a kind."""
+    make = at_place(text, where)
+    if isinstance(make, type) and not issubclass(make, kind):
+        raise ModelError(
+            f"{where}: {text!r} is a class of something else, expected something of type "
+            f"{kind.__name__}; return one."
+        )
+    found = call_at(text, where, make, *arguments)
     if not isinstance(found, kind):
         raise ModelError(
             f"{where}: {text!r} made {show(found)}, expected something of type {kind.__name__}; "
@@ -163,7 +219,12 @@ def _own_learner(text: str, where: str) -> LearnerEntry:
     def build(told: Told, given: Options) -> Learner:
         known: Mapping[str, Any] = {"seed": told.seed, "known_rewards": told.known_rewards}
         asked = {name: known[name] for name in TOLD if name in parameters}
-        return make(told.structure, **asked, **given)  # type: ignore[no-any-return]
+        learner: Learner = call_at(text, where, make, told.structure, **asked, **given)
+        try:
+            check_learner(learner)
+        except ModelError as error:
+            raise ModelError(f"{where}: {text!r} made something else: {error}") from None
+        return learner
 
     return LearnerEntry(
         text,

@@ -13,13 +13,14 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Valid
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.bases import basis_name, basis_of_blocks, read_basis_file
+from fsmdp.experiments.catalog import BASES, is_read
 from fsmdp.experiments.learners import resolve_options
-from fsmdp.experiments.own import find_learner, look_in
+from fsmdp.experiments.own import find_learner, look_in, refuse_code
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.documents import Document, explain
-from fsmdp.learning.learners.registry import LearnerEntry
+from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000
@@ -77,12 +78,18 @@ class SpecificationFile(Document):
     learners: Annotated[list[LearnerTable], Field(min_length=1)]
 
 
-def read_specification(path: str | os.PathLike[str]) -> tuple[Specification, str]:
-    """A specification and its text, from a TOML file; anything wrong is a ModelError."""
+def read_specification(
+    path: str | os.PathLike[str], *, allow_code: bool = False
+) -> tuple[Specification, str]:
+    """A specification and its text, from a TOML file; anything wrong is a ModelError.
+
+    `my_module:make` in it imports a module, which runs its code: such a file is refused unless
+    `allow_code` is true.
+    """
     content = read_file(path, LARGEST_FILE)
     try:
         text = content.decode()
-        return specify(tomllib.loads(text), Path(path).parent), text
+        return specify(tomllib.loads(text), Path(path).parent, allow_code=allow_code), text
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: expected text in UTF-8, found byte {error.start}.") from None
     except tomllib.TOMLDecodeError as error:
@@ -93,8 +100,13 @@ def read_specification(path: str | os.PathLike[str]) -> tuple[Specification, str
         raise ModelError(f"{path}: {error}") from None
 
 
-def specify(data: Mapping[str, Any], folder: Path | None = None) -> Specification:
-    """A specification from plain data; model files are looked for in the folder first."""
+def specify(
+    data: Mapping[str, Any], folder: Path | None = None, *, allow_code: bool = True
+) -> Specification:
+    """A specification from plain data; model files are looked for in the folder first.
+
+    Without `allow_code` nothing is imported that the data name, and naming it is a ModelError.
+    """
     try:
         read = SpecificationFile.model_validate(dict(data))
     except ValidationError as error:
@@ -105,7 +117,9 @@ def specify(data: Mapping[str, Any], folder: Path | None = None) -> Specificatio
             f"models, learners, seeds: {len(read.models)} x {len(read.learners)} x "
             f"{len(read.seeds)} are {runs} runs, expected at most {MOST_RUNS}; split it."
         )
-    if folder is not None:
+    if not allow_code:
+        _refuse_code(read)
+    elif folder is not None:
         look_in(folder)
     return Specification(
         read.name,
@@ -115,6 +129,22 @@ def specify(data: Mapping[str, Any], folder: Path | None = None) -> Specificatio
         _models(read.models, folder),
         _learners(read.learners),
     )
+
+
+def _refuse_code(read: SpecificationFile) -> None:
+    """Refuse whatever would be imported."""
+    for position, model in enumerate(read.models):
+        where = f"models[{position}]"
+        if model.model is not None and not is_read(model.model):
+            refuse_code(model.model, (), "model", where)
+        refuse_code(model.basis, BASES, "basis", where)
+        refuse_code(model.environment, (), "environment", where)
+        refuse_code(model.structure, (), "structure", where)
+    for position, learner in enumerate(read.learners):
+        where = f"learners[{position}]"
+        refuse_code(learner.learner, LEARNERS, "learner", where)
+        basis = (learner.model_extra or {}).get("basis")
+        refuse_code(basis if isinstance(basis, str) else None, BASES, "basis", where)
 
 
 def _models(tables: Sequence[ModelTable], folder: Path | None) -> tuple[ModelSetting, ...]:

@@ -145,7 +145,7 @@ def _run(
             for position, files in engine.run(execute, [task(run) for run in todo]):
                 run = todo[position]
                 if not isinstance(files, RunFiles):
-                    files = failed(run, files)
+                    files = failed(run, sources[run.model.id], files)
                 store.write_run(run.id, files)
                 ended.add(run.id)
         look()

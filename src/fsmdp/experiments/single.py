@@ -46,12 +46,12 @@ def learn_once(
             facts = describe_model(FactsTask(source, setting.episodes))
             store.write_models({name: facts})
         best = facts.start_value_exact
-        if store.status(setting.id, setting.episodes) is not RunStatus.DONE:
+        if store.status(setting) is not RunStatus.DONE:
             try:
                 path = store.checkpoint(setting.id)
                 files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
             except FsmdpError as error:
-                store.write_run(setting.id, failed(setting, error))
+                store.write_run(setting.id, failed(setting, source, error))
                 raise
             store.write_run(setting.id, files)
-        return best, store.read_run(setting.id)
+        return best, store.read_run(setting)

@@ -8,7 +8,8 @@ RUNS/runs/ID/run.json      how a run ended; it is written last, so the run is do
 RUNS/runs/ID/episodes.parquet, timings.parquet
 RUNS/runs/ID/checkpoint.npz    to go on from
 
-JSON files hold a digest of themselves; `run.json` holds those of its run's frames too.
+JSON files hold a digest of themselves; `run.json` holds those of its run's frames too, and says
+which model, learner and seed it is of: a run of another folder or another sweep is refused.
 """
 
 from __future__ import annotations
@@ -198,6 +199,10 @@ class RunFiles:
         message, done = self.facts["message"], self.episodes is not None
         if not (message is None or isinstance(message, str)):
             raise ValueError(f"run.json: message {show(message)}, expected text or null")
+        if not isinstance(self.facts["heuristic"], bool):
+            raise ValueError(
+                f"run.json: heuristic {show(self.facts['heuristic'])}, expected a bool"
+            )
         if done and not is_number(self.facts["seconds"]):
             raise ValueError(f"run.json: seconds {show(self.facts['seconds'])}")
         run = Run(
@@ -208,6 +213,9 @@ class RunFiles:
         )
         if done and (len(run.episodes) != self.facts["episodes"] or run.returns_have_gaps):
             raise ValueError("episodes.parquet: expected a return for each of the episodes")
+        for name, frame in ((EPISODES, run.episodes), (TIMINGS, run.timings)):
+            if frame["episode"].to_list() != list(range(1, len(run.episodes) + 1)):
+                raise ValueError(f"{name}: expected episodes from 1 on, each once")
         return run
 
 
@@ -225,24 +233,46 @@ class Store:
         """Where a run under way is written to."""
         return self.run_folder(run_id) / CHECKPOINT
 
-    def status(self, run_id: str, episodes: int) -> RunStatus:
-        """How far a run of so many episodes is, by the files it has.
+    def status(self, run: RunSetting) -> RunStatus:
+        """How far a run is, by the files it has; a ModelError if they are of another run.
 
-        One that ended when fewer were asked for is under way again, from its checkpoint.
+        One that ended when fewer episodes were asked for is under way again, from its checkpoint.
         """
-        folder = self.run_folder(run_id)
+        folder = self.run_folder(run.id)
         if (folder / RUN).is_file():
             facts = self._json(folder / RUN)
-            found, had = facts.get("status"), facts.get("episodes")
-            if found == RunStatus.DONE and is_whole(had) and had < episodes:
+            self._check_facts(run, facts)
+            found = facts["status"]
+            if found == RunStatus.DONE and facts["episodes"] < run.episodes:
                 return RunStatus.PARTIAL
-            if found not in (RunStatus.DONE, RunStatus.FAILED):
-                raise ModelError(
-                    f"{folder / RUN}: status is {show(found)}, expected done or failed; remove the "
-                    "run's folder and run `compare` again."
-                )
             return RunStatus(found)
         return RunStatus.PARTIAL if (folder / CHECKPOINT).is_file() else RunStatus.MISSING
+
+    def _check_facts(self, run: RunSetting, facts: Mapping[str, Any]) -> None:
+        """Refuse a `run.json` of another run than the one that its folder is for."""
+        path = self.run_folder(run.id) / RUN
+        remedy = "remove the run's folder and run `compare` again"
+        expected = _identity(run)
+        for key, value in expected.items():
+            found = facts.get(key)
+            if key == "options" and isinstance(found, dict):
+                # A run of an older release lacks options that its learner did not have yet.
+                found = value | found
+            if found != value or type(found) is not type(value):
+                raise ModelError(
+                    f"{path}: it is of another run: its {key} is {show(facts.get(key))}, expected "
+                    f"{show(value)} by its folder and specification; {remedy}."
+                )
+        status, had = facts.get("status"), facts.get("episodes")
+        if status not in (RunStatus.DONE, RunStatus.FAILED):
+            raise ModelError(
+                f"{path}: status is {show(status)}, expected done or failed; {remedy}."
+            )
+        if not is_whole(had) or not 1 <= had <= run.episodes:
+            raise ModelError(
+                f"{path}: it has {show(had)} episodes, expected 1 to {run.episodes} by the "
+                f"specification; {remedy}."
+            )
 
     def is_complete(self, specification: Specification) -> bool:
         """Whether every run is done."""
@@ -250,7 +280,7 @@ class Store:
 
     def is_done(self, run: RunSetting) -> bool:
         """Whether a run is done, to its last episode."""
-        return self.status(run.id, run.episodes) is RunStatus.DONE
+        return self.status(run) is RunStatus.DONE
 
     def make_folder(self) -> None:
         """The folder itself."""
@@ -318,13 +348,14 @@ class Store:
         path = self.folder / PROVENANCE
         return self._json(path) if path.is_file() else {}
 
-    def read_run(self, run_id: str) -> Run:
+    def read_run(self, run: RunSetting) -> Run:
         """A run that ended."""
-        folder = self.run_folder(run_id)
+        folder = self.run_folder(run.id)
         facts = self._json(folder / RUN)
+        self._check_facts(run, facts)
         digests = facts.pop(DIGESTS, None)
-        if facts.get("status") == RunStatus.FAILED:
-            return self._as_run(run_id, RunFiles(facts))
+        if facts["status"] == RunStatus.FAILED:
+            return self._as_run(run.id, RunFiles(facts))
         frames = []
         for name in (EPISODES, TIMINGS):
             content = read_file(folder / name, LARGEST_FRAME)
@@ -332,7 +363,28 @@ class Store:
             digest = digests.get(name) if isinstance(digests, dict) else None
             check_digest(digest, digest_bytes(content), str(folder / name), remedy)
             frames.append(content)
-        return self._as_run(run_id, RunFiles(facts, *frames))
+        return self._as_run(run.id, RunFiles(facts, *frames))
+
+    def check_document(self, run: Run, facts: ModelFacts | None) -> None:
+        """Refuse a run on another model of the same name than that of the folder."""
+        found = run.facts.get("document_sha256")
+        if facts is not None and found != facts.document_sha256:
+            raise ModelError(
+                f"{self.run_folder(run.id) / RUN}: it is of another model: its document_sha256 is "
+                f"{show(found)}, expected {show(facts.document_sha256)} by {MODELS}; remove the "
+                "run's folder and run `compare` again."
+            )
+
+    def check_checkpoint(self, run: RunSetting, ended: Run | None = None) -> None:
+        """Refuse a checkpoint that is damaged, or of another run; a run need not have one."""
+        from fsmdp.learning.run.checkpoint import check_whole
+
+        path = self.checkpoint(run.id)
+        if path.is_file():
+            parts = {"seed": str(run.seed)}
+            if ended is not None and ended.status == RunStatus.DONE:
+                parts["learner"] = str(ended.facts.get("describe"))
+            check_whole(path, parts)
 
     def _as_run(self, run_id: str, files: RunFiles) -> Run:
         try:
@@ -354,6 +406,25 @@ class Store:
         remedy = "use the release that wrote it, or remove it and run `compare` again"
         check_seal(content, found.pop(DIGEST, None), str(path), remedy)
         return found
+
+
+def _identity(run: RunSetting) -> dict[str, Any]:
+    """What a run is, by the keys of its `run.json`."""
+    return {
+        "id": run.id,
+        "model": run.model.id,
+        "learner": run.learner.id,
+        "label": run.learner.label,
+        "seed": run.seed,
+        "options": dict(run.learner.options),
+        "source": source_of(run),
+    }
+
+
+def source_of(run: RunSetting) -> list[str | None]:
+    """The texts that a run's model, basis and learner were made from."""
+    model = run.model
+    return [model.model, model.basis, model.structure, run.learner.learner]
 
 
 _OF_RUN = ("id", "model", "learner", "label", "seed", "status", "heuristic", "message")
@@ -386,14 +457,17 @@ def read_results(folder: str | os.PathLike[str]) -> Results:
             f"{str(folder)!r} holds no runs: expected a folder with {SPECIFICATION}, found "
             f"{show_names(sorted(there))}; make one with `fsmdp compare SPEC.toml`."
         )
-    ended = [run.id for run in specification.runs if _has_ended(store.status(run.id, run.episodes))]
-    return Results(
-        specification,
-        store.read_models(),
-        tuple(store.read_run(run_id) for run_id in ended),
-        store.read_provenance(),
-        tuple(run.id for run in specification.runs if run.id not in set(ended)),
-    )
+    models = store.read_models()
+    ended, missing = [], []
+    for run in specification.runs:
+        found = store.read_run(run) if _has_ended(store.status(run)) else None
+        store.check_checkpoint(run, found)
+        if found is None:
+            missing.append(run.id)
+        else:
+            store.check_document(found, models.get(run.model.id))
+            ended.append(found)
+    return Results(specification, models, tuple(ended), store.read_provenance(), tuple(missing))
 
 
 def _has_ended(status: RunStatus) -> bool:

@@ -23,6 +23,7 @@ from fsmdp.experiments.store import (
     Store,
     empty_frame,
     frame_bytes,
+    source_of,
 )
 from fsmdp.foundation.memory import is_shortage
 
@@ -59,7 +60,7 @@ def execute(task: RunTask) -> RunFiles:
     try:
         return carry_out(task.setting, task.source, task.start_value, checkpoint, watch)
     except Exception as error:
-        return failed(task.setting, error)
+        return failed(task.setting, task.source, error)
 
 
 def carry_out(
@@ -86,7 +87,7 @@ def carry_out(
         watch=watch,
     )
     planning = float(history.seconds_planning.sum())
-    facts = _facts(setting) | {
+    facts = _facts(setting, source) | {
         "heuristic": bool(history.heuristic),
         "status": str(RunStatus.DONE),
         "describe": history.learner,
@@ -125,19 +126,19 @@ def frames(
     )
 
 
-def failed(setting: RunSetting, error: Exception) -> RunFiles:
+def failed(setting: RunSetting, source: ModelSource, error: Exception) -> RunFiles:
     """What a run leaves behind that could not be done."""
     if is_shortage(error):
         error = SizeError("there was not enough memory for this run; use fewer workers, or less.")
     on_purpose = isinstance(error, FsmdpError)
-    facts = _facts(setting) | {
+    facts = _facts(setting, source) | {
         "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",
         "traceback": None if on_purpose else "".join(traceback.format_exception(error)),
     }
     return RunFiles(facts)
 
 
-def _facts(setting: RunSetting) -> dict[str, Any]:
+def _facts(setting: RunSetting, source: ModelSource) -> dict[str, Any]:
     """What is known of a run before it ends well."""
     return {
         "id": setting.id,
@@ -145,6 +146,8 @@ def _facts(setting: RunSetting) -> dict[str, Any]:
         "learner": setting.learner.id,
         "label": setting.learner.label,
         "seed": setting.seed,
+        "source": source_of(setting),
+        "document_sha256": source.sha256,
         "episodes": setting.episodes,
         "heuristic": False,
         "status": str(RunStatus.FAILED),

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import clip, show, show_names
+from fsmdp.foundation.checks import show, show_names
 from fsmdp.foundation.digests import DIGEST, check_seal, seal
 from fsmdp.foundation.disk import read_file, write_file
 from fsmdp.foundation.documents import Document, explain
@@ -30,7 +30,7 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import LONGEST_HORIZON
-from fsmdp.model.table_text import TablesAside, set_tables_aside
+from fsmdp.model.table_text import TableText, check_amount, nested_array, parse_document
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import LARGEST_VARIABLE, Variable, table_size
 
@@ -106,7 +106,7 @@ class ActionsFile(Document):
     """Actions that are made of variables: the joint ones, of which some may be ruled out."""
 
     variables: Annotated[list[VariableFile], FailFast(), Field(min_length=1)]
-    at_most: Annotated[int, Field(ge=1)] | None = None
+    at_most: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     forbidden: Annotated[list[ForbiddenFile], FailFast()] = Field([])
 
     def built(self) -> Actions:
@@ -226,7 +226,7 @@ def save(model: FactoredMDP, path: str | os.PathLike[str]) -> None:
     try:
         if len(content) > LARGEST_FILE:
             raise ModelError(f"{len(content)} bytes, expected at most {LARGEST_FILE}.")
-        set_tables_aside(content)
+        check_amount(content)
     except ModelError as error:
         raise ModelError(f"cannot write {show(str(path))}: {error}") from None
     write_file(path, content)
@@ -292,14 +292,13 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
 
 def from_bytes(content: bytes) -> FactoredMDP:
     """A model from the bytes of a model file."""
-    text, tables = set_tables_aside(content)
-    data = _parse(text)
+    data = parse_document(content)
     if isinstance(data, dict) and data.get(DIGEST) is not None:
         check_seal(content, data[DIGEST], "file", CHANGED_ON_PURPOSE)
     if isinstance(data, dict) and "version" in data and type(data["version"]) is not int:
         raise ModelError(f"version: expected the number {VERSION}, found {show(data['version'])}.")
     if isinstance(data, dict) and isinstance(data.get("initial"), dict):
-        tables.put_back(data["initial"])  # of a variable that is named like the key
+        _parse_initial(data["initial"])
     try:
         made_of_variables = isinstance(data, dict) and isinstance(data.get("actions"), dict)
         read = (JointModelFile if made_of_variables else ModelFile).model_validate(data)
@@ -315,15 +314,11 @@ def from_bytes(content: bytes) -> FactoredMDP:
         latents=latents,
         actions=actions,
         conditionals=[
-            Conditional(
-                c.children, _cases(c.cases, c.children, sizes, tables, f"conditionals[{i}]")
-            )
+            Conditional(c.children, _cases(c.cases, c.children, sizes, f"conditionals[{i}]"))
             for i, c in enumerate(read.conditionals)
         ],
         rewards=[
-            Reward(
-                r.name, _cases(r.cases, [], sizes, tables, f"rewards[{i}]"), r.low, r.high, r.sigma
-            )
+            Reward(r.name, _cases(r.cases, [], sizes, f"rewards[{i}]"), r.low, r.high, r.sigma)
             for i, r in enumerate(read.rewards)
         ],
         horizon=read.horizon,
@@ -341,35 +336,17 @@ def _case_to_dict(case: Case) -> dict[str, Any]:
     }
 
 
-def _parse(content: bytes) -> Any:
-    try:
-        return json.loads(content.decode(), object_pairs_hook=_refuse_repeated_keys)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"not JSON: expected text in UTF-8, found byte {error.start}.") from None
-    except RecursionError:
-        raise ModelError("not a model: nested too deeply; one level per axis of a table.") from None
-    except ModelError:
-        raise
-    except ValueError as error:
-        raise ModelError(f"not JSON: {clip(str(error))}; correct or write it again.") from None
-
-
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ModelError(f"key {show(key)} appears twice in an object; keep one of them.")
-            seen.add(key)
-    return found
+def _parse_initial(initial: dict[str, Any]) -> None:
+    """Parse the distribution of a variable that is named "table"."""
+    for name, start in initial.items():
+        if isinstance(start, TableText):
+            initial[name] = start.parsed("initial")
 
 
 def _cases(
     cases: Sequence[CaseFile],
     children: Sequence[str],
     sizes: Mapping[str, int],
-    tables: TablesAside,
     where: str,
 ) -> list[Case]:
     found = []
@@ -381,7 +358,11 @@ def _cases(
             raise ModelError(
                 f"{place}: unknown variable {show(unknown)}; expected one of {show_names(sizes)}."
             )
-        table = tables.read(case.table, [sizes[name] for name in axes], f"{place}.table")
+        table, shape = case.table, [sizes[name] for name in axes]
+        if isinstance(table, TableText):
+            table = table.read(shape, f"{place}.table")
+        else:
+            table = nested_array(table, shape, f"{place}.table")
         actions = ANY if case.actions == "any" else case.actions
         try:
             found.append(Case(actions, case.parents, table, case.drawn))

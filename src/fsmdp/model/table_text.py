@@ -1,4 +1,4 @@
-"""Tables of model files, kept as text until their shapes are known.
+"""JSON of model files, with tables kept as text until their shapes are known.
 
 Nested lists take thirty times their text in memory, so a table is first compared, as text, with
 the shape that its variables give it, and then read into an array. What is left of a file without
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import clip, show
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
 
@@ -31,30 +31,71 @@ LARGEST_NUMBER = int(sys.float_info.max)
 SHORT = 2**20  # bytes of a wrong table that is looked at closely
 CHUNK = 2**20  # bytes of a table that are turned into numbers at a time
 
-# A quotation mark without a backslash before it opens a string or closes one; after one that
-# closes, `table` is no JSON. So every match is a key with a number or nested lists of numbers.
-_TABLE = re.compile(
-    rb'(?<!\\)"table"[ \t\r\n]*:[ \t\r\n]*(-?\d[-+.\deE]*|\[[-+.\deE,\[\] \t\r\n]*\])'
+# From one quotation mark to the next that no backslash escapes: matched from left to right,
+# these are exactly the strings of a JSON text. A list of numbers and lists may follow.
+_STRING = re.compile(
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:[ \t\r\n]*+:[ \t\r\n]*+(\[[-+.\deE,\[\] \t\r\n]*\]))?',
+    re.DOTALL,
 )
 _OUTSIDE = re.compile(rb"[-+.\deE][ \t\r\n]*\[|\][ \t\r\n]*[-+.\deE]")  # a number beside a list
 _BUT_LISTS = bytes(set(range(256)) - set(b"[],"))
+_PLACEHOLDER = b"NaN"  # no JSON, so that no file can hold one of its own
 
 
-def set_tables_aside(content: bytes) -> tuple[bytes, TablesAside]:
-    """The text with a number in place of each table; a ModelError if it holds too many things."""
+def parse_document(content: bytes) -> Any:
+    """The value of a JSON text, with a `TableText` in place of each list under a key "table".
+
+    A ModelError if it is no JSON, has a key twice in an object, or holds too many things. Strings
+    are found as JSON finds them and keys are compared after their escapes are resolved, so what is
+    a table does not depend on how its key is written.
+    """
+    text, tables = _set_tables_aside(content)
+    waiting = iter(tables)
+
+    def next_table(literal: str) -> TableText:
+        table = next(waiting, None)
+        if table is None or literal != _PLACEHOLDER.decode():
+            raise ModelError("not JSON: found NaN or Infinity; expected finite numbers.")
+        return table
+
+    try:
+        return json.loads(
+            text.decode(), object_pairs_hook=_refuse_repeated_keys, parse_constant=next_table
+        )
+    except UnicodeDecodeError as error:
+        raise ModelError(f"not JSON: expected text in UTF-8, found byte {error.start}.") from None
+    except RecursionError:
+        raise ModelError("not a model: nested too deeply; one level per axis of a table.") from None
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(f"not JSON: {clip(str(error))}; correct or write it again.") from None
+
+
+def check_amount(content: bytes) -> None:
+    """Refuse, with a ModelError, a text that holds more than `parse_document` reads."""
+    _set_tables_aside(content)
+
+
+def _set_tables_aside(content: bytes) -> tuple[bytes, list[TableText]]:
+    """The text with a placeholder for each table, and the tables in their order."""
     objects = content.count(b"{")
     if objects > MOST_OBJECTS:
         raise ModelError(
             f"{objects} objects (variables, conditionals, cases, rewards), expected at most "
             f"{MOST_OBJECTS}; use fewer."
         )
-    tables: list[bytes] = []
+    tables: list[TableText] = []
     parts: list[bytes] = []
     end = 0
-    for match in _TABLE.finditer(content):
-        parts += [content[end : match.start(1)], str(len(tables)).encode()]
-        tables.append(match[1])
-        end = match.end()
+    for match in _STRING.finditer(content):
+        # Of a list with text in it, only a part can match: its brackets do not close.
+        if match[1] is None or match[1].count(b"[") != match[1].count(b"]"):
+            continue
+        if _is_table(content[match.start() : match.start(1)]):
+            parts += [content[end : match.start(1)], _PLACEHOLDER]
+            tables.append(TableText(match[1]))
+            end = match.end()
     text = b"".join([*parts, content[end:]])
     entries = text.count(b",") + text.count(b"[")
     if entries > MOST_ENTRIES:
@@ -62,29 +103,52 @@ def set_tables_aside(content: bytes) -> tuple[bytes, TablesAside]:
             f"{entries} lists and entries besides tables of numbers, expected at most "
             f"{MOST_ENTRIES}; use fewer."
         )
-    return text, TablesAside(tables)
+    return text, tables
 
 
-class TablesAside:
-    """The texts of tables, by the numbers that stand in their places."""
+def _is_table(key: bytes) -> bool:
+    """Whether a string, with a colon after it, is the key "table"."""
+    key = key.rstrip(b" \t\r\n:")
+    if b"\\" not in key:
+        return key == b'"table"'
+    try:
+        return bool(json.loads(key) == "table")
+    except ValueError:  # no JSON, which is said when all is parsed
+        return False
 
-    def __init__(self, texts: list[bytes]) -> None:
-        self._texts = texts
 
-    def put_back(self, entries: dict[str, Any]) -> None:
-        """Read what was no table of a case but stood under the same key."""
-        if type(entries.get("table")) is int:
-            entries["table"] = _parse(self._texts[entries["table"]], "table")
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ModelError(f"key {show(key)} appears twice in an object; keep one of them.")
+            seen.add(key)
+    return found
 
-    def read(self, place: Any, sizes: Sequence[int], where: str) -> Any:
-        """The table of a case as an array of the given shape; a ModelError if it has another.
+
+class TableText:
+    """The JSON text of nested lists of numbers, not parsed yet."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text[:100].decode()
+
+    def parsed(self, where: str) -> Any:
+        """The lists themselves."""
+        return _parse(self._text, where)
+
+    def read(self, sizes: Sequence[int], where: str) -> Floats:
+        """The numbers as an array of the given shape; a ModelError if they have another.
 
         Cost: the text that is there, whatever the shape.
         """
-        if type(place) is not int:  # no number, or something that is none among its numbers
-            check_nested(place, sizes, where)
-            return place
-        text = self._texts[place]
+        text = self._text
         if not _has_shape(text, sizes):
             if len(text) > SHORT:
                 raise ModelError(
@@ -92,9 +156,7 @@ class TablesAside:
                     f"{text.count(b',') + 1} numbers in {text.count(b'[')} lists; one level per "
                     "axis: parents, drawn, children."
                 )
-            nested = _parse(text, where)
-            check_nested(nested, sizes, where)
-            return nested
+            return nested_array(_parse(text, where), sizes, where)
         flat = text.replace(b"[", b" ").replace(b"]", b" ")
         return _numbers(flat, table_size(sizes), where).reshape(sizes)
 
@@ -143,8 +205,8 @@ def _parse(text: bytes, where: str) -> Any:
         raise ModelError(f"{where}: not JSON: {error}; correct or write it again.") from None
 
 
-def check_nested(table: Any, sizes: Sequence[int], where: str) -> None:
-    """Refuse other shapes than the declared one, and what numpy would quietly turn into numbers.
+def nested_array(table: Any, sizes: Sequence[int], where: str) -> Floats:
+    """The numbers of nested lists of a shape; a ModelError if they have another, or are none.
 
     Cost: the entries declared or those found, whichever are fewer; the first mismatch ends it.
     """
@@ -166,3 +228,4 @@ def check_nested(table: Any, sizes: Sequence[int], where: str) -> None:
             )
         if type(item) is int and abs(item) > LARGEST_NUMBER:
             raise ModelError(f"{where}: a number has {len(str(item))} digits; use fewer.")
+    return np.array(level, dtype=np.float64).reshape(sizes)

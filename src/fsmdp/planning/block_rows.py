@@ -13,6 +13,7 @@ from scipy import sparse
 
 from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.sampling import sample
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
 from fsmdp.planning.blocks import Blocks, pairs_of
@@ -105,7 +106,7 @@ def _sampled(
 ) -> tuple[Cuts, Floats]:
     """A list of states and actions from the duals of all links."""
     assert duals is not None
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.DUALS)
     parts, measure = [], []
     schedule, rows = network.elimination.schedule, network.elimination.rows()
     flat = flatten(schedule)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.elimination import Maximum
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.actions import Actions
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork
@@ -36,8 +37,8 @@ def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
 
     Where there are many steps, fewer states of each: no more than MOST_START_NUMBERS numbers.
     """
-    rng = np.random.default_rng(seed)
     states = first_states(network, seed)
+    rng = generator(seed, Purpose.CUTS, 1)
     most = MOST_START_NUMBERS // (2 * len(network.basis) * network.n_weight_rows)
     if len(states) > most:
         states = states[rng.permutation(len(states))[: max(1, most)]]
@@ -177,7 +178,7 @@ class StatePool:
 def first_states(network: BellmanNetwork, seed: int) -> States:
     """The two corners, and random states enough to hold the weights in."""
     sizes = np.array([variable.size for variable in network.variables])
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.CUTS)
     random = rng.integers(sizes, size=(2 * len(network.basis), len(sizes)))
     mirrored = sizes - 1 - random
     return np.unique(np.vstack([0 * sizes, sizes - 1, random, mirrored]), axis=0)

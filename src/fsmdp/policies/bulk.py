@@ -10,6 +10,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_step, show
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Integers
@@ -42,7 +43,7 @@ def actions_in(
     n_joint = len(arrays.joint.slots)
     if n_joint:
         values = np.hstack([values, np.zeros((len(values), n_joint), dtype=np.int64)])
-    generators = np.random.default_rng(0).spawn(len(parts))
+    generators = generator(0, Purpose.CHOICES, 1).spawn(len(parts))
 
     def run(part: int) -> None:
         at = parts[part]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.foundation.checks import as_step
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy, act
@@ -24,7 +25,7 @@ class ArrayPolicy:
     horizon: int | None
     arrays: CompiledPolicy = field(repr=False)
     _rng: np.random.Generator = field(
-        init=False, repr=False, default_factory=lambda: np.random.default_rng(0)
+        init=False, repr=False, default_factory=lambda: generator(0, Purpose.CHOICES)
     )
 
     def action(self, state: State, step: int = 1) -> str:

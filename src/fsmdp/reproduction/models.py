@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -26,7 +27,7 @@ def band_model(
     distribution of its own, whatever its parents; action 0 changes nothing. Rows are uniform on
     the simplex, the reward is the mean of all values, scaled to [0, 1].
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.REPRODUCTION, "models")
     names = [f"x{i}" for i in range(variables)]
     changed: dict[int, list[int]] = {}
     for action in range(1, actions):

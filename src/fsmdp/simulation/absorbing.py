@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
+from fsmdp.simulation.gymnasium_calls import step_environment
 
 
 class Absorbing(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -38,8 +39,9 @@ class Absorbing(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._last is not None:
             observation, info = self._last
             return observation, 0.0, False, over, info
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        if terminated:
-            zeros = {"rewards": np.zeros(len(info["rewards"]))} if "rewards" in info else {}
-            self._last = observation, zeros
-        return observation, reward, False, over or truncated, info
+        seen = step_environment(self.env, action)
+        if seen.terminated:
+            has_terms = "rewards" in seen.info
+            zeros = {"rewards": np.zeros(np.shape(seen.info["rewards"]))} if has_terms else {}
+            self._last = seen.observation, zeros
+        return seen.observation, seen.reward, False, over or seen.truncated, dict(seen.info)

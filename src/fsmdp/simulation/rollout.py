@@ -12,6 +12,7 @@ from fsmdp.foundation.checks import as_whole, plural
 from fsmdp.foundation.html import facts_table
 from fsmdp.foundation.numbers import plain, with_error
 from fsmdp.foundation.progress import Report, reporting
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
@@ -102,9 +103,9 @@ def rollout(
     check_model(model, "rollout")
     episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
     steps = episode_steps(model, steps)
-    if not isinstance(seed, np.random.Generator):
-        seed = as_whole(seed, "seed", 0)
-    rng = np.random.default_rng(seed)
+    rng = seed
+    if not isinstance(rng, np.random.Generator):
+        rng = generator(as_whole(rng, "seed", 0), Purpose.EPISODES)
     followed = resolve(model, policy)
     act, arrays = followed.act, followed.arrays
     compiled, discount = compile_model(model), model.discount
@@ -138,7 +139,7 @@ def record(
     """
     check_model(model, "record")
     episodes, steps = as_whole(episodes, "episodes", 1, MOST_RECORDED), episode_steps(model, steps)
-    rng = np.random.default_rng(as_whole(seed, "seed", 0))
+    rng = generator(as_whole(seed, "seed", 0), Purpose.EPISODES)
     followed, compiled = resolve(model, policy), compile_model(model)
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     kept, returns = new_record(compiled, episodes, steps), np.zeros(episodes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import plural, show_count, show_memory
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -138,7 +139,7 @@ class Arena:
         """Write the states of a chunk's episodes: some episodes at a time, or some steps of one."""
         model, discount, steps = self.compiled, self.model.discount, states.shape[1]
         values = np.zeros(model.n_slots, dtype=np.int64)
-        rng = np.random.default_rng((seed, chunk))
+        rng = generator(seed, Purpose.SIMULATION, chunk)
         piece = min(steps, max(1, LOOK_AFTER // len(values)))
         together = min(len(states), max(1, LOOK_AFTER // (steps * len(values))))
         record = new_record(model, together, piece)
@@ -165,7 +166,7 @@ class Arena:
     ) -> None:
         if check is not None:
             check()
-        rngs = tuple(np.random.default_rng((seed, chunk + i)) for i in range(TOGETHER))
+        rngs = tuple(generator(seed, Purpose.SIMULATION, chunk + i) for i in range(TOGETHER))
         simulate_each(self.compiled, policy, rngs, self.model.discount, self.steps, returns)
 
     def _run(
@@ -178,7 +179,7 @@ class Arena:
     ) -> None:
         unrecorded = new_record(self.compiled, 0, 0)
         values = np.zeros(self.compiled.n_slots, dtype=np.int64)
-        rng = np.random.default_rng((seed, chunk))
+        rng = generator(seed, Purpose.SIMULATION, chunk)
         discount, steps = self.model.discount, self.steps
         # Episodes follow one another in the generator, so that pieces are the same episodes.
         piece = max(1, LOOK_AFTER // (steps * len(values)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.clock import Clock, Stopped
@@ -73,7 +74,7 @@ class Fitted(Planner):
             arrays = policy.compiled()
             judge.consider(f"fitted, round {number + 1}", policy, arrays, 0.0, clock.check)
             if number + 1 < self.rounds:
-                seed = self.seed + 2 + number
+                seed = derived_seed(self.seed, Purpose.VISITED, number + 1)
                 fitting.meet(judge.arena.states(arrays, self.episodes, seed, clock.check))
 
 
@@ -81,8 +82,8 @@ def begin(
     fitting: Fitting, view: View, arena: Arena, episodes: int, seed: int, check: Check
 ) -> None:
     """Put the states into a view's pool that acting at random and doing nothing meet."""
-    model = arena.model
+    model, seed = arena.model, derived_seed(seed, Purpose.VISITED)
     for policy, count in (("random", episodes), (idle_action(model), episodes // IDLE_SHARE)):
         arrays = resolve(model, policy).arrays
         assert arrays is not None
-        fitting.meet(view.states(arena.states(arrays, max(1, count), seed + 1, check)))
+        fitting.meet(view.states(arena.states(arrays, max(1, count), seed, check)))

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.exclusive import family
 from fsmdp.model.invariants import (
     LARGEST_LOCAL,
@@ -77,7 +78,8 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
     for number, policy in enumerate(("random", idle_action(model))):
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
-        met = arena.states(arrays, episodes, seed + number, check)
+        stream = derived_seed(seed, Purpose.INVARIANTS, number)
+        met = arena.states(arrays, episodes, stream, check)
         parts.append(met.reshape(-1, met.shape[-1]))
     return np.concatenate(parts)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.incumbent import Candidate
@@ -23,9 +24,6 @@ COMPARING = 1000
 
 HOPELESS = 2.0
 """Standard errors of the paired difference by which a candidate may be behind after screening."""
-
-FRESH = 1_000_003
-"""Added to the seed for episodes that nothing was chosen by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +57,11 @@ class Judge:
         check: Callable[[], None] | None = None,
     ) -> Judged:
         """Judge a candidate, which may become the incumbent."""
-        returns = self.arena.returns(arrays, SCREENING, self.seed, 0, check)
+        seed = derived_seed(self.seed, Purpose.SCREENING)
+        returns = self.arena.returns(arrays, SCREENING, seed, 0, check)
         best = self.incumbent
         if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
-            more = self.arena.returns(arrays, COMPARING - SCREENING, self.seed, SCREENING, check)
+            more = self.arena.returns(arrays, COMPARING - SCREENING, seed, SCREENING, check)
             returns = np.concatenate([returns, more])
         found = Judged(name, policy, arrays, returns)
         error, episodes = found.standard_error, len(returns)
@@ -83,8 +82,8 @@ class Judge:
         Fewer if time is up; perhaps none.
         """
         assert self.incumbent is not None
-        seed, arrays = self.seed + FRESH, self.incumbent.arrays
-        return self.arena.returns_in_time(arrays, episodes, seed, clock)
+        seed = derived_seed(self.seed, Purpose.FRESH)
+        return self.arena.returns_in_time(self.incumbent.arrays, episodes, seed, clock)
 
 
 def _is_hopeless(differences: Floats) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.checks import plural
+from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
@@ -297,7 +298,7 @@ class Loop:
         """Let all fits know the states that a policy meets."""
         if not engines:
             return
-        states = self._states(arrays, self.wishes.seed + 1)
+        states = self._states(arrays, derived_seed(self.wishes.seed, Purpose.VISITED))
         for engine in engines:
             engine.fitting.meet(engine.view.states(states))
 
@@ -334,7 +335,8 @@ class Loop:
         name = f"{engine.name}, {plural(len(engine.fitting.basis), 'function')}"
         judged = self.hand.consider(name, engine.view, policy)
         engine.best = max(engine.best, judged.mean)
-        states = self._states(judged.arrays, self.wishes.seed + 2 + engine.n_fits)
+        seed = derived_seed(self.wishes.seed, Purpose.VISITED, engine.n_fits)
+        states = self._states(judged.arrays, seed)
         engine.fitting.meet(engine.view.states(states))
 
     def _fit_views(
@@ -397,7 +399,7 @@ class Loop:
             return []
         fitting = engine.fitting.copy()
         fitting.take(tables, self.hand.searching.check)
-        rng = np.random.default_rng(self.wishes.seed)
+        rng = generator(self.wishes.seed, Purpose.CROSSING)
         fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
         return [Engine(f"{engine.name}, everywhere", engine.view, fitting)]
 

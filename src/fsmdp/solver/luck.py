@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
@@ -85,7 +86,7 @@ def fit_luck(
         return nothing
     drawn = np.zeros((episodes, steps, n_mechanisms), dtype=np.int32)
     rewards = np.zeros((episodes, steps))
-    record_draws(model, policy, np.random.default_rng(seed), drawn, rewards)
+    record_draws(model, policy, generator(seed, Purpose.CONTROL_VARIATE), drawn, rewards)
     fitted = episodes * 2 // 3
     best, best_variance = nothing, _variance(nothing, model, drawn, rewards, discount, fitted)
     for ridge in RIDGES:

@@ -15,6 +15,7 @@ import numpy as np
 from fsmdp.errors import SizeError
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.exact.solve import Exact
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
@@ -166,7 +167,7 @@ def _regressed(fitting: Fitting, projection: Projection, seed: int) -> Iterator[
     states = projection.states
     rows = np.arange(len(states))
     if len(rows) > MOST_REGRESSED:  # all that is near the start, and some of the rest
-        rng, half = np.random.default_rng(seed), MOST_REGRESSED // 2
+        rng, half = generator(seed, Purpose.PROJECTING), MOST_REGRESSED // 2
         rows = np.append(rows[:half], np.sort(rng.permutation(rows[half:])[:half]))
     columns = np.empty((len(rows), len(usable)))
     for column, at in enumerate(usable):

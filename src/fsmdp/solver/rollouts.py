@@ -12,6 +12,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_number, as_step, as_whole
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores
 from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.lookup import Integers
@@ -127,7 +128,7 @@ class Rollouts:
         began = time.perf_counter()
         values = np.array(self.model.check_state(state), dtype=np.int64)
         row = as_step(step, self.model.horizon) - 1
-        rng = np.random.default_rng([self.seed, row, *values.tolist()])
+        rng = generator(self.seed, Purpose.ONLINE, row, *values.tolist())
         if isinstance(self.model.actions, Actions):
             return self._joint_action(self.model.actions, values, row, rng, began)
         n_actions = len(self.model.actions)
@@ -173,7 +174,7 @@ class Rollouts:
 
     def _warm_up(self) -> None:
         """Compile now, not within the first decision's time."""
-        rng, nothing = np.random.default_rng(0), np.zeros(0, dtype=np.int64)
+        rng, nothing = generator(self.seed, Purpose.ONLINE), np.zeros(0, dtype=np.int64)
         values = np.zeros(len(self.model.inputs), dtype=np.int64)
         act(self._policy, values, 0, n_listed(self.model.actions), rng)
         thread = self.new_thread(rng, 1, 1)

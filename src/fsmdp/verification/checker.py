@@ -176,7 +176,12 @@ def read(data: Any, form: Any, where: str) -> Any:
         good = type(data) is int and data in form
         expect(good, f"{where}: expected a whole number from {form[0]} to {form[-1]}")
     if form is str:
-        expect(isinstance(data, str) and data, f"{where}: expected a name")
+        good = (
+            isinstance(data, str)
+            and data != ""
+            and not any("\ud800" <= c <= "\udfff" for c in data)
+        )
+        expect(good, f"{where}: expected a name")  # half of a surrogate pair cannot be written
     if form is Fraction:
         good = type(data) in (int, float) and abs(data) <= sys.float_info.max
         expect(good, f"{where}: expected a finite number")

@@ -14,6 +14,7 @@ from fsmdp.experiments.store import (
     Store,
     empty_frame,
     frame_bytes,
+    source_of,
 )
 
 BEST = 9.0
@@ -112,7 +113,9 @@ def finished(setting, status, heuristic, message, episodes, timings):
         "heuristic": heuristic,
         "message": message,
     }
-    facts = named | {"episodes": setting.episodes, "seconds": 1.25, "seconds_planning": 0.08}
+    facts = named | {"options": dict(setting.learner.options), "source": source_of(setting)}
+    facts |= {"document_sha256": None, "episodes": setting.episodes, "seconds": 1.25}
+    facts |= {"seconds_planning": 0.08}
     return Run(**named, facts=facts, episodes=episodes, timings=timings)
 
 

@@ -236,7 +236,7 @@ def edit(name, **changes):
     ("change", "message"),
     [
         (drop_column, "expected columns"),
-        (cut_rows, "found 5 rows"),
+        (cut_rows, "timings.parquet: expected episodes from 1 on, each once"),
         (leave_gaps, "expected a return for each of the episodes"),
         (lambda f: (f / "models.json").write_text("{"), "models.json"),
         (lambda f: (f / "models.json").unlink(), "nothing about 'ring-6'"),

@@ -193,9 +193,12 @@ def test_psrl_draws_from_the_posterior():
 
 
 def test_psrl_loses_less_than_random_actions():
+    """On average 0.285 of what they lose, over 240 seeds, with a deviation of 0.08."""
     model = domains.sysadmin(3, horizon=5)
-    learner = fsmdp.TabularPSRL(structure_of(model), known_rewards=model.rewards)
-    regret = expected_regret(model, learner, 200).sum()
+    regrets = []
+    for seed in range(8):
+        learner = fsmdp.TabularPSRL(structure_of(model), known_rewards=model.rewards, seed=seed)
+        regrets.append(expected_regret(model, learner, 200, seed).sum())
     flat = fsmdp.solve_exactly(model)
     at_random = flat.flat.initial() @ fsmdp.evaluate_exactly(model, "random")
-    assert regret < 0.3 * 200 * (flat.start_value - at_random)
+    assert np.mean(regrets) < 0.4 * 200 * (flat.start_value - at_random)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fsmdp.errors import FsmdpError
 from fsmdp.experiments.ippc.published import DOMAINS, Problem
+from fsmdp.foundation.streams import Purpose, derived_seed
 
 ONLINE = "online_mean", "online_standard_error", "online_episodes", "online_decision_seconds"
 """What a result says of the policy on line; without the prefix, of the plan's own."""
@@ -62,7 +63,7 @@ def _play(task: Task) -> dict[str, Any]:
     if found.incumbent is None:
         return {"error": f"nothing was judged in {settings.seconds:g} s; give more time"}
     began = time.perf_counter()
-    runs = rollout(model, found, settings.episodes, settings.seed + 1)
+    runs = rollout(model, found, settings.episodes, derived_seed(settings.seed, Purpose.EVALUATION))
     decision = (time.perf_counter() - began) / (settings.episodes * runs.steps)
     solved = found.gap is not None and found.gap.optimal
     result = {
@@ -88,7 +89,8 @@ def _play(task: Task) -> dict[str, Any]:
     elif settings.online_episodes:
         began = time.perf_counter()
         online = found.online(model, milliseconds=settings.milliseconds, seed=settings.seed)
-        played = rollout(model, online, settings.online_episodes, settings.seed + 2)
+        evaluated = derived_seed(settings.seed, Purpose.EVALUATION, 1)
+        played = rollout(model, online, settings.online_episodes, evaluated)
         steps = settings.online_episodes * played.steps
         seconds = time.perf_counter() - began
         played_online = (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.interop.rddl.actions import joint_actions
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.guarding import guarded
@@ -123,7 +124,7 @@ def _checked(
             f"cross_check: the model has other variables than {source.name}; expected its ground "
             "state fluents in order, load it with fsmdp.rddl.load."
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, Purpose.CROSS_CHECK)
     actions = joint_actions(problem.actions, problem.most_nondefault, problem.preconditions)
     walker = Walker(source, problem, actions, rng)
     kept = {other: one for one, others in imported.aliases.items() for other in (one, *others)}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fsmdp.errors import FsmdpError
 from fsmdp.exact.solve import Exact, expected_seconds
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.followed import ArrayPolicy, array_policy
@@ -49,14 +50,15 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
         policy = ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
         judge.consider(name, policy, arrays, 0.0)
         if fitting is not None:
-            fitting.meet(judge.arena.states(arrays, EPISODES, seed + 1))
+            fitting.meet(judge.arena.states(arrays, EPISODES, derived_seed(seed, Purpose.VISITED)))
     for number in range(ROUNDS if fitting is not None else 0):
         assert fitting is not None
         greedy = fitting.fit(_go_on)
         arrays = greedy.compiled()
         judge.consider(f"fit {number + 1}", greedy, arrays, 0.0)
         if number + 1 < ROUNDS:
-            fitting.meet(judge.arena.states(arrays, EPISODES, seed + 2 + number))
+            visited = derived_seed(seed, Purpose.VISITED, number + 1)
+            fitting.meet(judge.arena.states(arrays, EPISODES, visited))
     if judge.incumbent is None:
         policy = array_policy("at random", model, "random")
         return "at random", policy.compiled()

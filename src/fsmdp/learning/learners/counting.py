@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.foundation.checks import plural
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.known import known_reward_means
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics
@@ -32,7 +33,7 @@ class CountingLearner:
     ) -> None:
         self.structure = check_structure(self.name, structure)
         self.seed = as_seed(seed)
-        self.rng = np.random.default_rng(self.seed)
+        self.rng = generator(self.seed, Purpose.LEARNER)
         counted = self.counted_structure()
         self.cells = cells_of(counted)
         self.statistics = Statistics.empty(self.cells)

@@ -21,7 +21,7 @@ from fsmdp.model.actions import Actions
 from fsmdp.model.structure import Structure
 from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
-FORMAT = 5
+FORMAT = 6
 
 REMEDY = "use another file, or remove this one to start anew"
 
@@ -47,6 +47,21 @@ def read_checkpoint(path: str | os.PathLike[str], identity: Identity) -> dict[st
         raise ModelError(
             f"checkpoint {show(str(path))} has format {found}, expected {FORMAT}; {REMEDY}."
         )
+    _check_identity(path, arrays, identity)
+    return arrays
+
+
+def check_whole(path: str | os.PathLike[str], parts: Identity) -> None:
+    """Refuse, with a ModelError, a checkpoint that is damaged, or whose run has other parts.
+
+    Whether it can be taken up, which depends on its learner, is left to `read_checkpoint`.
+    """
+    _check_identity(path, read_arrays(path, LARGEST_FILE, "checkpoint", REMEDY), parts)
+
+
+def _check_identity(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], identity: Identity
+) -> None:
     written = take(path, lambda: dict(json.loads(one(arrays, "identity", np.str_))))
     for part in identity:
         if written.get(part) != identity[part]:
@@ -54,7 +69,6 @@ def read_checkpoint(path: str | os.PathLike[str], identity: Identity) -> dict[st
                 f"checkpoint {show(str(path))} is of another run: its {part} is "
                 f"{clip(str(written.get(part)))}, this run's is {clip(identity[part])}; {REMEDY}."
             )
-    return arrays
 
 
 def take(path: str | os.PathLike[str], part: Callable[[], Taken]) -> Taken:

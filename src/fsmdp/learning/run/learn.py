@@ -15,6 +15,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.disk import check_path
 from fsmdp.foundation.progress import Report, reporting
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.learners.acting import Planned
@@ -71,8 +72,8 @@ def learn(
     episodes = as_whole(episodes, "episodes", 1, MOST_EPISODES)
     checkpoint_every = as_whole(checkpoint_every, "checkpoint_every", 1)
     check_learner(learner)
-    env_rng, _ = np.random.default_rng(as_seed(seed)).spawn(2)
-    run = _Run(open_world(world, learner, env_rng), learner, episodes, seed)
+    rng = generator(as_seed(seed), Purpose.LEARNING)
+    run = _Run(open_world(world, learner, rng), learner, episodes, seed)
     path = None if checkpoint is None else check_path(checkpoint)
     if path is not None and path.exists():
         run.resume(path)

@@ -14,12 +14,11 @@ from fsmdp.learning.cells.kernel import Logs, count_episode, counts_of
 from fsmdp.learning.learners.acting import Acting
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.memory import memory_of
-from fsmdp.learning.worlds.matching import check_actions
-from fsmdp.learning.worlds.observing import read_number, reader_of
-from fsmdp.model.actions import Actions, n_listed
-from fsmdp.model.structure import Structure
+from fsmdp.learning.worlds.observing import first_action, reader_of
+from fsmdp.model.actions import n_listed
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, act
+from fsmdp.simulation.gymnasium_calls import reset_environment, step_environment
 from fsmdp.simulation.simulate import Record
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class EnvironmentWorld:
         structure = learner.structure
         self._env, self._learner = env, learner
         self._read = reader_of(env.observation_space, structure.variables)
-        self._first_action = self._check_actions(env, structure)
+        self._first_action = first_action(env.action_space, structure.actions)
         self._n_variables, self._n_inputs = len(structure.variables), len(structure.inputs)
         terms = structure.rewards
         noise = np.array([BEYOND_NOISE * term.sigma for term in terms])
@@ -64,27 +63,6 @@ class EnvironmentWorld:
             env.unwrapped.np_random = rng
         else:
             self._seed = int(rng.integers(2**31))
-
-    def _check_actions(self, env: gymnasium.Env[Any, Any], structure: Structure) -> Any:
-        """What to add to the positions of actions, or to the values of action variables."""
-        space, actions = env.action_space, structure.actions
-        if isinstance(actions, Actions):
-            sizes = getattr(space, "nvec", None)
-            if sizes is None or sizes.tolist() != list(actions.sizes):
-                raise ModelError(
-                    f"the environment's actions are {show(space)}; expected MultiDiscrete with the "
-                    f"{len(actions.sizes)} sizes of the action variables, wrap it "
-                    "(gymnasium.ActionWrapper)."
-                )
-            return np.asarray(getattr(space, "start", 0))
-        n_actions = getattr(space, "n", None)
-        if n_actions is None:
-            raise ModelError(
-                f"the environment's actions are {show(space)}; expected Discrete, wrap "
-                "it (gymnasium.ActionWrapper)."
-            )
-        check_actions("the environment", int(n_actions), structure)
-        return int(getattr(space, "start", 0))
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
         """Episode after episode until a plan is due."""
@@ -135,47 +113,33 @@ class EnvironmentWorld:
 
     def _run_episode(self, policy: CompiledPolicy) -> tuple[int, float]:
         record, discount = self._record, self._learner.structure.discount
-        seen = self._parts(self._env.reset(seed=self._seed), 2, "reset", "observation, info")
+        observation, _ = reset_environment(self._env, self._seed)
         self._seed = None
         values = np.zeros(self._n_inputs, dtype=np.int64)
         n, n_actions = self._n_variables, n_listed(self._learner.structure.actions)
-        values[:n] = record.states[0, 0, :n] = self._read(seen[0])
+        values[:n] = record.states[0, 0, :n] = self._read(observation)
         total, weight = 0.0, 1.0
         for step in range(self._horizon):
             action: Any = act(policy, values, step, n_actions, self._generator())
             record.actions[0, step] = action
             if n < self._n_inputs:
                 record.states[0, step, n:] = action = values[n:]
-            observation, reward, terminated, truncated, info = self._parts(
-                self._env.step(action + self._first_action),
-                5,
-                "step",
-                "observation, reward, terminated, truncated, info",
-            )
-            reward = read_number(reward, "reward")
-            record.rewards[0, step] = rewards = self._rewards(reward, info)
-            for one in [reward] if self._learner.term_known.all() else rewards:
+            seen = step_environment(self._env, action + self._first_action)
+            record.rewards[0, step] = rewards = self._rewards(seen.reward, seen.info)
+            for one in [seen.reward] if self._learner.term_known.all() else rewards:
                 total += weight * float(one)
             weight *= discount
-            values[:n] = record.states[0, step + 1, :n] = self._read(observation)
-            if terminated:
+            values[:n] = record.states[0, step + 1, :n] = self._read(seen.observation)
+            if seen.terminated:
                 return step + 1, total
-            if truncated and step + 1 < self._horizon:
+            if seen.truncated and step + 1 < self._horizon:
                 raise ModelError(
                     f"the environment truncated the episode after {step + 1} steps, the structure "
                     f"has horizon {self._horizon}; give both the same (max_episode_steps=...)."
                 )
         return self._horizon, total
 
-    def _parts(self, found: Any, count: int, call: str, expected: str) -> tuple[Any, ...]:
-        if not isinstance(found, tuple) or len(found) != count:
-            raise ModelError(
-                f"the environment's {call} returned {show(found)}, expected ({expected}); wrap it "
-                "if it was written for an older Gym."
-            )
-        return found
-
-    def _rewards(self, reward: float, info: Any) -> Floats:
+    def _rewards(self, reward: float, info: Mapping[Any, Any]) -> Floats:
         """Rewards by term, all within their bounds, known terms' as well.
 
         Where all terms are known, episodes are worth what the environment pays in one number, which
@@ -184,7 +148,7 @@ class EnvironmentWorld:
         known, n_terms = self._learner.term_known, self._n_terms
         if known.all():
             self._check_sum(reward)
-        if isinstance(info, Mapping) and "rewards" in info:
+        if "rewards" in info:
             rewards = self._vector(info["rewards"])
         elif known.all():
             return np.zeros(n_terms)
@@ -225,7 +189,7 @@ class EnvironmentWorld:
     def _vector(self, given: Any) -> Floats:
         try:
             rewards = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except Exception:  # an object that is no array may raise anything when it is made one
             rewards = np.full(0, np.nan)
         if rewards.shape != (self._n_terms,) or not np.isfinite(rewards).all():
             raise ModelError(

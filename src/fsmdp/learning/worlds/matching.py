@@ -41,11 +41,11 @@ def check_joint_actions(what: str, actions: Sequence[str], structure: Structure)
     )
 
 
-def check_actions(what: str, n_actions: int, structure: Structure) -> None:
+def check_actions(what: str, n_actions: int, actions: Sequence[str]) -> None:
     """Refuse another number of actions."""
-    if n_actions != len(structure.actions):
+    if n_actions != len(actions):
         raise ModelError(
-            f"{what} has {plural(n_actions, 'action')}, the structure {len(structure.actions)}; "
+            f"{what} has {plural(n_actions, 'action')}, the structure {len(actions)}; "
             "name every action in the structure, in the same order."
         )
 
@@ -58,7 +58,7 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     if joint:
         check_joint_actions(what, model.actions, structure)
     else:
-        check_actions(what, len(model.actions), structure)
+        check_actions(what, len(model.actions), structure.actions)
     if len(model.rewards) != len(structure.rewards):
         raise ModelError(
             f"{what} has {plural(len(model.rewards), 'reward term')}, the structure "

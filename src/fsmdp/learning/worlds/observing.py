@@ -1,4 +1,4 @@
-"""Reading states and rewards off what an environment shows."""
+"""Reading states off what an environment shows, and how it counts actions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import is_number, show
-from fsmdp.learning.worlds.matching import check_sizes
+from fsmdp.foundation.checks import is_whole, show
+from fsmdp.learning.worlds.matching import check_actions, check_sizes
+from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import Variable, table_size
+
+LARGEST = 2**53
+"""Whole numbers below are the same as floats; values and states of environments are far below."""
 
 Reader = Callable[[Any], Integers]
 """From an observation to a state, or a ModelError."""
@@ -30,6 +34,30 @@ def reader_of(space: Any, variables: Sequence[Variable]) -> Reader:
         f"the environment's observations are {show(space)}; expected MultiDiscrete (one number for "
         "each variable) or Discrete, wrap it (gymnasium.ObservationWrapper)."
     )
+
+
+def first_action(space: Any, actions: Sequence[str]) -> Any:
+    """What to add to positions of actions, or to the values of action variables, in a space.
+
+    A ModelError if the space has others.
+    """
+    if isinstance(actions, Actions):
+        sizes = getattr(space, "nvec", None)
+        if sizes is None or np.asarray(sizes).tolist() != list(actions.sizes):
+            raise ModelError(
+                f"the environment's actions are {show(space)}; expected MultiDiscrete with the "
+                f"{len(actions.sizes)} sizes of the action variables, wrap it "
+                "(gymnasium.ActionWrapper)."
+            )
+        return np.asarray(getattr(space, "start", 0))
+    n_actions = getattr(space, "n", None)
+    if not is_whole(n_actions):
+        raise ModelError(
+            f"the environment's actions are {show(space)}; expected Discrete, wrap it "
+            "(gymnasium.ActionWrapper)."
+        )
+    check_actions("the environment", int(n_actions), actions)
+    return int(getattr(space, "start", 0))
 
 
 def _digits(first: int, n: int, variables: Sequence[Variable]) -> Callable[[Integers], Integers]:
@@ -81,22 +109,13 @@ class _Reader:
         try:
             seen = np.asarray(observation)
             whole = seen if seen.dtype.kind in "iu" else np.asarray(seen, dtype=np.float64)
-            if whole.shape == self._shape and (np.rint(whole) == whole).all():
+            small = (abs(whole) < LARGEST).all()  # and no NaN
+            if whole.shape == self._shape and small and (np.rint(whole) == whole).all():
                 return whole.astype(np.int64)
-        except (TypeError, ValueError, OverflowError):
-            pass
+        except Exception:  # an object that is no array may raise anything when it is made one
+            whole = None
         expected = f"{self._shape[0]} whole numbers" if self._shape else "one whole number"
         raise ModelError(
             f"the environment shows {show(observation)}, expected {expected} as its observation "
             "space says; round or wrap it (gymnasium.ObservationWrapper)."
         )
-
-
-def read_number(value: Any, what: str) -> float:
-    """A finite number, or a ModelError."""
-    scalar = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-    if is_number(scalar) and np.isfinite(scalar):
-        return float(scalar)
-    raise ModelError(
-        f"the environment's {what} is {show(value)}, expected a finite number; fix it or wrap it."
-    )

@@ -11,6 +11,7 @@ import numpy as np
 import polars
 
 from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import network_of_model
@@ -111,7 +112,7 @@ def _models(sizes: Sizes, seed: int) -> list[tuple[str, int, FactoredMDP]]:
 
 def _weights(n_functions: int, seed: int) -> Any:
     """Weights of two steps, so that both rewards and backups count."""
-    return np.random.default_rng(seed).normal(size=(2, n_functions))
+    return generator(seed, Purpose.REPRODUCTION, "weights").normal(size=(2, n_functions))
 
 
 def _time(sweep: str, size: int, grown: int, method: str, seconds: float) -> dict[str, Any]:

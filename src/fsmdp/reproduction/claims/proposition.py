@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
 from fsmdp.learning.learners.baselines.lsvi import LSVIUCB
 from fsmdp.learning.learners.learner import Learner
@@ -92,7 +93,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
 def spanned_fractions(bits: int, models: int, seed: int, tell: Tell) -> list[dict[str, Any]]:
     """By kind and number of functions: the fraction of sampled MDPs whose Q* lies in the span."""
     tell(f"proposition: {models} members of the family with {bits} bits")
-    rng = np.random.default_rng([seed, bits])
+    rng = generator(seed, Purpose.REPRODUCTION, "bits", bits)
     optima = [
         EnumeratedOptimum.of(proposition_one(bits, seed=seed * 10**6 + number)).values[0]
         for number in range(models)
@@ -160,7 +161,7 @@ def _learner(features: str, model: FactoredMDP, seed: int) -> Learner:
         array = action_features(structure)
     else:
         shape = (model.n_states, len(model.actions), model.n_states // 2)
-        array = np.random.default_rng([seed, model.n_states]).normal(size=shape)
+        array = generator(seed, Purpose.REPRODUCTION, "table", model.n_states).normal(size=shape)
         array /= np.sqrt((array**2).sum(axis=2, keepdims=True))
     # The bonus without its factor d, which a horizon of 1 does not need; the constant is free.
     return LSVIUCB(structure, array, seed=seed, scale=BONUS / array.shape[2] ** 2)

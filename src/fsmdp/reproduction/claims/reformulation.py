@@ -10,6 +10,7 @@ import polars
 
 from fsmdp.domains.random import random_model
 from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import BellmanNetwork, network_of_model, state_means
@@ -49,7 +50,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         model = random_model(
             seed * 1000 + number, variables=3, actions=2, horizon=HORIZON, largest_size=2
         )
-        rng = np.random.default_rng([seed, number])
+        rng = generator(seed, Purpose.REPRODUCTION, "reformulation", number)
         network, intervals = uncertain(model, rng)
         numbers = enumerate_uncertain(model, network, intervals)
         means = state_means("uniform", network.basis, model)
@@ -67,7 +68,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         )
     for m in sizes.variables:
         model = band_model(m, actions=m + 1, horizon=HORIZON, seed=seed)
-        network, intervals = uncertain(model, np.random.default_rng(seed))
+        network, intervals = uncertain(model, generator(seed, Purpose.REPRODUCTION, "intervals"))
         means = state_means("uniform", network.basis, model)
         factored = joint_program(network, intervals, means).matrix.shape[0]
         written = _rows_written_out(model, network) if m <= MOST_ENUMERATED else None

@@ -10,6 +10,7 @@ import polars
 
 from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.experiments.report.charts import Line, Panel
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.learners.baselines.product import fill_cells
 from fsmdp.model.basis import Basis
@@ -67,7 +68,7 @@ def random_functions(model: FactoredMDP, flat: FlatMDP, n: int, seed: int) -> Fl
     cells = np.zeros((n_actions, n_states, len(lookup.defaults)), dtype=np.int64)
     fill_cells(lookup, np.ascontiguousarray(flat.states, dtype=np.int64), cells)
     assert model.horizon is not None
-    rng = np.random.default_rng([seed, n_states])
+    rng = generator(seed, Purpose.REPRODUCTION, "Bellman rank", n_states)
     weights = rng.normal(size=(n, model.horizon, int(lookup.offset[-1])))
     found = np.zeros((n, model.horizon, n_actions, n_states))
     for item in range(cells.shape[2]):

@@ -9,6 +9,7 @@ import numpy as np
 import polars
 from scipy.stats import binom, binomtest
 
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.tables import Floats
 from fsmdp.reproduction.notes.finding import Finding
 
@@ -39,7 +40,7 @@ def coverage(most: int, runs: int, seed: int) -> polars.DataFrame:
     Whoever stops visiting when the mean is off leaves a set that does not hold the truth, and
     the number of visits may depend on what was seen.
     """
-    rng = np.random.default_rng([seed, 3])
+    rng = generator(seed, Purpose.REPRODUCTION, "deviations")
     visits = np.arange(1, most + 1, dtype=np.float64)
     limits = radii(visits)
     first = {name: np.full(runs, most + 1) for name in limits}

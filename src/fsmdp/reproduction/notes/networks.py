@@ -9,6 +9,7 @@ import networkx
 import numpy as np
 
 from fsmdp.elimination import Network, build
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -26,7 +27,7 @@ LINEAR = 1.1
 
 def scopes(draws: int, seed: int) -> Finding:
     """Note 1: the largest excess of random weights, with and without the functions' own scopes."""
-    rng = np.random.default_rng([seed, 1])
+    rng = generator(seed, Purpose.REPRODUCTION, "networks")
     network, intervals = network_of_model(_swap(rng), Basis([Table(["x"], [0.0, 1.0])]))
     states = np.array(list(product(range(2), repeat=2)))
     without, remaining, wrong = [], 0.0, 0

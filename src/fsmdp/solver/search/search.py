@@ -13,6 +13,7 @@ import numpy as np
 from fsmdp.errors import PolicyError, SizeError
 from fsmdp.exact.following import flat_rules
 from fsmdp.foundation.checks import as_number, as_whole, show_count
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, compile_lookup
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
@@ -138,7 +139,7 @@ class _Run:
         seed: int,
         memory_limit: int,
     ) -> None:
-        self.model, self.rng = model, np.random.default_rng(seed)
+        self.model, self.rng = model, generator(seed, Purpose.SEARCH)
         finite = model.horizon is not None
         n_steps = 1 if model.horizon is None else model.horizon + 1
         rules = flat_rules(model)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.exact.following import Rules, flat_rules
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers, locate
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
@@ -227,7 +228,7 @@ def branching(model: FactoredMDP, clock: Clock = NO_LIMIT, seed: int = 0) -> Bra
     successors of some hundred states; where there are far too many they are not listed.
     """
     rules, packing = flat_rules(model), pack_all(model.sizes)
-    work, rng = new_workspace(rules, packing), np.random.default_rng(seed)
+    work, rng = new_workspace(rules, packing), generator(seed, Purpose.BRANCHING)
     starts = model.initial_distributions()
     steps = min(model.horizon or 40, 40)
     total, count, largest, states, walk = 0.0, 0, 0, 0, 0
