@@ -61,7 +61,7 @@ LARGEST_PLAN, LARGEST_TEXT = 2**28, 2**26  # bytes: of a plan when unpacked, of 
 MOST_ITEMS = 2**22  # entries of lists and objects of a description
 MOST_COUNTED, MOST_TIMES = 2**12, 2**40  # what values may count for together; uses of a message
 MOST_BITS = 2**32  # of all numbers of a table of expectations
-MOST_MEANS, MOST_SUMS = 2**22, 2 * 10**9  # functions times actions; entries added up at all steps
+MOST_MEANS, MOST_SUMS = 2**22, 10**9  # functions times actions; entries added up at all steps
 MOST_WORK, FEW_WORK = 25 * 10**6, 10**6  # states times kernels to average: a minute, seconds
 MOST_SWEEPS = 1000  # over all states, without a horizon
 UNITS = 2**1200  # to one; finer than the smallest float, 2^-1074
@@ -843,11 +843,14 @@ def tables_of(
     return tables
 
 
-def may_fail(model: Model, one: Limit, known: Sequence[Limit], draws: Iterable[Draws]) -> bool:
+def may_fail(
+    model: Model, one: Limit, known: Sequence[Limit], draws: Iterable[Draws], spent: list[int]
+) -> bool:
     """Whether draws may lead from where all that is known holds to where an invariant fails.
 
     They do not if tables that are 0 where each of this is so are nowhere 0 together. Of what is
-    known, tables of what the draws look at are used, and the invariant itself.
+    known, tables of what the draws look at are used, and the invariant itself. The entries that are
+    added up are counted in `spent`, over all calls.
     """
     then = replace(one, axes=tuple(~axis for axis in one.axes))
     for kernels in {ancestry(then.axes, drawing) for drawing in draws}:
@@ -863,7 +866,11 @@ def may_fail(model: Model, one: Limit, known: Sequence[Limit], draws: Iterable[D
             for other in known:
                 if other is one or (isinstance(other, Table) and seen >= {*other.axes}):
                     tables += tables_of(other, sizes)
+            spent.append(len(known) + sum(len(table.numbers) for table in tables))
             schedule = own_schedule([[Term(table, [Fraction(1)]) for table in tables]], sizes)
+            spent.append(sum(schedule.work))
+            expect(sum(spent) <= MOST_SUMS, "too much work: the invariants take too long to prove")
+            spent[:] = [sum(spent)]
             if schedule.maximum(0, 0, {}) < 0:
                 continue
         return True
@@ -875,13 +882,14 @@ def prove_invariants(model: Model, invariants: Sequence[Limit]) -> list[bool]:
 
     Those that are not are taken out, and the others looked at again without them.
     """
-    held = [not may_fail(model, one, (), [model.start]) for one in invariants]
+    spent = [0]
+    held = [not may_fail(model, one, (), [model.start], spent) for one in invariants]
     before: list[bool] = []
     while held != before:
         before = held
         known = [*(one for one, good in zip(invariants, held, strict=True) if good), *model.rules]
         pairs = zip(invariants, held, strict=True)
-        held = [good and not may_fail(model, one, known, model.draws) for one, good in pairs]
+        held = [good and not may_fail(model, one, known, model.draws, spent) for one, good in pairs]
     return held
 
 
@@ -923,12 +931,14 @@ def limits_of(
     """What restricts joint actions and states, in the order of a plan; nothing where not proved."""
     counted = dict(claim.restrictions).get(-1, ())  # -1: variables of actions that are off 0
     tables = [table for rule in model.rules for table in tables_of(rule, sizes, counted)]
+    made = sum(len(table.numbers) for table in tables)
     for at, additions in claim.restrictions:
         expect(at < len(held), "plan: restrictions: no such invariant")
         if at >= 0:
             own = tables_of(claim.invariants[at], sizes, additions)
             tables += own if held[at] else [Table((), [0])] * len(own)
-        if sum(len(table.numbers) for table in tables) > LARGEST_MEMORY:
+            made += sum(len(table.numbers) for table in own)
+        if made > LARGEST_MEMORY:
             raise TooWideError("too wide: the tables of all restrictions are too large together")
     return [Term(table, [Fraction(1)] * len(claim.weights), is_limit=True) for table in tables]
 
