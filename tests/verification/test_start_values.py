@@ -328,3 +328,71 @@ def test_a_loaded_plan_promises_nothing_that_is_not_proved(tmp_path):
     assert again.trivial_bound == float("inf")
     about = json.loads(np.load(tmp_path / "plan.npz")["about"].tobytes())
     assert "weights_certified" not in about
+
+
+def proved_boxes(model, boxes):
+    mine, claim = problem_of(model)
+    claim = dataclasses.replace(claim, start=start_of(model, [[0] * len(model.sizes)], None, boxes))
+    return ListedStates(mine, list_actions(mine), claim, [], lambda _: None).boxes
+
+
+def test_boxes_in_which_something_matters_that_is_not_kept_are_not_used():
+    model = road()
+    last = Box((0,), ((3, 4),), (0, 4))
+    assert proved_boxes(model, [last]) == [last]
+    rewarded = Box((0,), ((3, 4),), (0,))  # the last coin pays
+    earlier = Box((0,), ((2, 3, 4),), (0, 4))  # and the one before, where it is not passed
+    outside = Box((0,), ((3, 4),), (4,))  # what is held must be kept
+    assert proved_boxes(model, [rewarded, earlier, outside]) == []
+    stay = np.eye(2)
+    copied = fsmdp.FactoredMDP(
+        [fsmdp.Variable(name, 2) for name in "xy"],
+        ["wait"],
+        [
+            fsmdp.Conditional("x", [fsmdp.Case(fsmdp.ANY, "x", stay)]),
+            fsmdp.Conditional("y", [fsmdp.Case(fsmdp.ANY, (), stay, drawn="x")]),
+        ],
+        [fsmdp.Reward("r", [fsmdp.Case(fsmdp.ANY, "y", [0.0, 1.0])], 0, 1)],
+        3,
+    )
+    assert proved_boxes(copied, [Box((1,), ((0, 1),), (1,))]) == []  # y is a copy of x
+    both = Box((1,), ((0, 1),), (0, 1))
+    assert proved_boxes(copied, [both]) == [both]
+
+
+def test_states_with_the_same_key_are_told_apart(monkeypatch):
+    model = road()
+    mine, claim = problem_of(model)
+    truth, _ = exact(model)
+    states = [*product(*(range(n) for n in model.sizes))]
+    for order in (states, states[::-1]):
+        with monkeypatch.context() as patch:
+            zeros = lambda self, rows: np.zeros(len(rows), np.uint64)  # noqa: E731
+            patch.setattr(ListedStates, "keys", zeros)
+            _, high = bounds_of(mine, claim, start_of(model, order))
+        assert high >= truth
+
+
+def test_values_that_are_too_low_are_raised_by_what_they_miss():
+    model = domains.sysadmin(3, horizon=None, discount=0.9)
+    mine, claim = problem_of(model)
+    truth, error = exact(model)
+    states = [*product(range(2), repeat=3)]
+    best = fsmdp.solve_exactly(model).values[0]
+    for amount in (1e-6, 1.0, 100.0):
+        for rows in (None, states):
+            claim = dataclasses.replace(claim, at_start=truth - Fraction(amount) / 2)
+            _, high = bounds_of(mine, claim, start_of(model, rows, best - amount))
+            assert high >= truth - error
+
+
+def test_rules_of_joint_actions_lower_the_values():
+    free, ruled = (domains.sysadmin(3, administrators=n, horizon=4) for n in ("each", 1))
+    found = []
+    for model in (free, ruled):
+        mine, claim = problem_of(model)
+        _, high = bounds_of(mine, claim, start_of(model))
+        truth, _ = exact(model)
+        assert truth <= high <= truth + Fraction(1e-9)
+        found.append(high)
+    assert found[0] > found[1] + Fraction(1e-3)
