@@ -200,4 +200,4 @@ def test_long_names_make_short_messages(small, tmp_path):
     model, plan = small
     entry = entry_of("a" * 60000 + ".npy")
     wrong = packed([*parts_of(plan).items(), (entry, b"")])
-    assert "an array is missing, or unknown" in check_apart(model, wrong, tmp_path)
+    assert "not a plan: array aaa" in check_apart(model, wrong, tmp_path)

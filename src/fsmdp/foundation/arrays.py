@@ -31,7 +31,7 @@ UNIX, PRIVATE = 3, 0o600 << 16
 
 LOCAL, DIRECTORY, END = struct.Struct("<4s5H3I2H"), struct.Struct("<4s6H3I5H2I"), "<4s4H2IH"
 ARRAY = re.compile(
-    rb"\x93NUMPY\x01\0(..)\{'descr': '([<|][a-zA-Z][0-9]+)', 'fortran_order': False, "
+    rb"\x93NUMPY\x01\0(..)\{'descr': '([<|][a-zA-Z][0-9]{1,9})', 'fortran_order': False, "
     rb"'shape': (\([0-9, ]*\)), \} *\n",
     re.DOTALL,
 )

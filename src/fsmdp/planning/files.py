@@ -132,9 +132,9 @@ class About(Document):
     seconds: dict[str, Annotated[float, Field(ge=0)]]
     choices: list[str]
     view: Literal[VIEWS]  # type: ignore[valid-type]
-    elimination: Steps | None = None  # where it was not exact: what a checker may try
-    invariants: list[LocalFile | SumFile] = Field([])
-    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]] = Field([])
+    elimination: Steps | None  # where it was not exact: what a checker may try
+    invariants: list[LocalFile | SumFile]
+    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]]
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:

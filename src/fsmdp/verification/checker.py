@@ -69,12 +69,19 @@ NEVER = -(2**1200)  # any number below 0 can hide, never make, a proof
 
 MEMBER = re.compile(r"[a-z_]+(/[a-z_]+){0,2}\.npy")
 ARRAY = re.compile(
-    r"\{'descr': '([<|][biufU][0-9]+)', 'fortran_order': False, 'shape': (\([0-9, ]*\)), \} *"
+    r"\{'descr': '([<|][biufU][0-9]{1,9})', 'fortran_order': False, 'shape': (\([0-9, ]*\)), \} *\n"
 )
 
 LOOKUP = ["q_entries", *(f"lookup_exception_{name}" for name in ("start", "item", "table"))]
 LOOKUP += ["lookup_defaults", "lookup_offset"]
 LOOKUP += [*(f"lookup_input_{name}" for name in ("start", "slot", "stride"))]
+
+KEYS = {"format", "version", "variables", "actions", "horizon", "discount"}
+KEYS |= {"scopes", "functions", "bound_weights", "upper_bound", "at_start", "proof", "start_proof"}
+KEYS |= {"elimination", "invariants", "restrictions"}
+KEYS |= {"method", "status", "objective", "dual_bound", "certified_objective", "witness", "view"}
+KEYS |= {"policy", "incumbent", "candidates", "log", "induced_width", "rows", "columns"}
+KEYS |= {"iterations", "seconds", "choices"}  # this line and the two above are not looked at
 
 Axes = tuple[int, ...]
 Sizes = Mapping[int, int]
@@ -408,14 +415,15 @@ def read_archive(content: bytes) -> dict[str, bytes]:
 
 def read_array(member: bytes, name: str) -> tuple[bytes, str, Axes]:
     """The bytes of an array's numbers, their kind, and its shape."""
-    header, line, data = member[10:].partition(b"\n")
+    length, name = int.from_bytes(member[8:10], "little"), short(name)
+    header, data = member[10 : 10 + length], member[10 + length :]
     found = ARRAY.fullmatch(header.decode("ascii", "replace"))
-    length = len(header) + len(line)
-    good = member[:10] == b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little")[:2]
-    expect(good and found and not (10 + length) % 64, f"plan: damaged, or not a plan: array {name}")
+    good = member[:8] == b"\x93NUMPY\x01\x00" and found and not (10 + length) % 64
+    expect(good, f"plan: damaged, or not a plan: array {name}")
     assert found is not None
     shape = tuple(map(int, re.findall(r"[0-9]{1,18}", found[2])))
-    good = str(shape) == found[2] and len(data) == math.prod(shape) * int(found[1][2:])
+    width = int(found[1][2:]) * (4 if found[1][1] == "U" else 1)  # a character has four bytes
+    good = str(shape) == found[2] and len(data) == math.prod(shape) * width
     expect(good, f"plan: array {name}: expected exactly the numbers of its shape")
     return data, found[1], shape
 
@@ -425,7 +433,11 @@ def read_claim(content: bytes, model: Model) -> Claim:
     members = read_archive(content)
     text, kind, shape = read_array(members.get("about", b""), "about")
     expect(kind == "|u1" and len(shape) == 1, "plan: about: expected an array of bytes")
+    for name, member in members.items():
+        read_array(member, name)
     given = read_json(text, "plan", PLAN)
+    wrong = given.keys() ^ KEYS
+    expect(not wrong, f"plan: missing or unknown key {short(min(wrong, default=''))!r}")
     claim, others = claim_of(given, members, model), {"about", "weights", "violations", "lifts"}
     others |= {"digest", *LOOKUP} if given.get("policy", 0) is None else {"digest"}
     others |= {"states"} if claim.start and claim.start.states is not None else {*()}
