@@ -70,7 +70,8 @@ Tell = Callable[[str], None]
 def refuse(what: str, found: float, limit: float) -> None:
     """Refuse work before it is begun."""
     if found > limit:
-        raise TooWideError(f"too much work: {what}: {found:.3g}, the limit is {limit:.3g}")
+        shown = f"{found:.3g}" if found < 10**300 else "over 1e+300"
+        raise TooWideError(f"too much work: {what}: {shown}, the limit is {limit:.3g}")
 
 
 def above(number: Fraction) -> float:
@@ -82,9 +83,20 @@ def start_values(
     model: Model, claim: Claim, held: Sequence[bool], tell: Tell = lambda _: None
 ) -> tuple[Fraction | None, Fraction]:
     """Between what and what the best policy earns from the start; None: nothing from below."""
+    low, high, _ = start_bounds(model, claim, held, tell)
+    return low, high
+
+
+def start_bounds(
+    model: Model, claim: Claim, held: Sequence[bool], tell: Tell = lambda _: None
+) -> tuple[Fraction | None, Fraction, Fraction]:
+    """As `start_values`, and how much rounding was added.
+
+    Where sums are added up in another order, on another machine, bounds may differ by twice that.
+    """
     assert claim.start is not None
-    actions = list_actions(model)
     try:
+        actions = list_actions(model)
         with np.errstate(over="ignore", invalid="ignore"):
             if claim.start.states is None:
                 return AllStates(model, actions).bounds(claim, tell)
@@ -279,7 +291,7 @@ class AllStates:
         error = EPSILON * terms * float(np.abs(values).max()) + SMALLEST
         return Fraction(float(array)), Fraction(error)
 
-    def bounds(self, claim: Claim, tell: Tell) -> tuple[Fraction, Fraction]:
+    def bounds(self, claim: Claim, tell: Tell) -> tuple[Fraction, Fraction, Fraction]:
         """Between what and what the best policy earns."""
         assert claim.start is not None
         discount, target = self.model.discount, claim.at_start
@@ -292,7 +304,8 @@ class AllStates:
                 error = math.nextafter(rounding + float(discount) * error, math.inf)
                 error = math.nextafter(error, math.inf)
             mean, own = self.mean(values)
-            return mean - own - Fraction(error), mean + own + Fraction(error)
+            own += Fraction(error)
+            return mean - own, mean + own, own
         assert claim.start.values is not None
         values = np.frombuffer(claim.start.values, "<f8").astype(float).reshape(self.shape)
         for sweep in range(self.most):
@@ -304,12 +317,12 @@ class AllStates:
             )
             most, least = Fraction(float(change.max())), Fraction(float(change.min()))
             mean, own = self.mean(values)
-            high = mean + own + (most + slack) / (1 - discount)
-            low = mean - own + (least - slack) / (1 - discount)
+            own += slack / (1 - discount)
+            high, low = mean + own + most / (1 - discount), mean - own + least / (1 - discount)
             if target is None or not low <= target < high:
                 break
             values = swept
-        return low, high
+        return low, high, own
 
 
 def averaged(law: Law, axes: Axes, array: Floats) -> tuple[Axes, Floats]:
@@ -520,13 +533,13 @@ class ListedStates:
         size = float(np.abs(values).max(initial=0.0)) + self.largest
         return best, EPSILON * self.terms * size + SMALLEST
 
-    def mean(self, values: Floats) -> Fraction:
-        """Not less than the mean of values at the start."""
+    def mean(self, values: Floats) -> tuple[Fraction, Fraction]:
+        """Of values at the start, and its rounding."""
         terms = 2 * len(self.sizes) + len(self.chances) + 4
         error = EPSILON * terms * float(np.abs(values).max()) + SMALLEST
-        return Fraction(float(self.chances @ values[self.start_targets])) + Fraction(error)
+        return Fraction(float(self.chances @ values[self.start_targets])), Fraction(error)
 
-    def bounds(self, tell: Tell) -> tuple[None, Fraction]:
+    def bounds(self, tell: Tell) -> tuple[None, Fraction, Fraction]:
         """What no policy exceeds from the start."""
         model, discount = self.model, self.model.discount
         largest = max(
@@ -536,31 +549,36 @@ class ListedStates:
         if model.horizon is None:
             most = largest / (1 - discount)
             assert self.values is not None
-            elsewhere, high = self._elsewhere(0, most), most
+            elsewhere, high, own = self._elsewhere(0, most), most, Fraction(0)
             values = self.values
             for sweep in range(MOST_SWEEPS):
                 tell(f"values of {len(values)} states, sweep {sweep + 1}")
                 whole = np.concatenate([values, elsewhere])
                 swept, rounding = self.sweep(whole)
                 size = float(np.abs(whole).max(initial=0.0) + np.abs(swept).max(initial=0.0))
-                excess = float((swept - values).max(initial=0.0)) + rounding + EPSILON * size
-                found = self.mean(whole) + Fraction(excess) / (1 - discount)
-                better, high = found < high, min(found, high)
+                excess = Fraction(float((swept - values).max(initial=0.0)))
+                mean, error = self.mean(whole)
+                error += Fraction(rounding + EPSILON * size) / (1 - discount)
+                found = mean + error + excess / (1 - discount)
+                better = found < high
+                high, own = (found, error) if better else (high, own)
                 enough = self.claim.at_start is None or high <= self.claim.at_start
                 if enough or not better or (sweep + 1) * self.n_entries > MOST_PRODUCTS:
                     break
                 values = swept
-            return None, high
-        values, error, most = np.zeros(len(self.states)), 0.0, Fraction(0)
+            return None, high, own
+        values, total, most = np.zeros(len(self.states)), 0.0, Fraction(0)
         elsewhere = np.zeros(len(self.leaf_states))
         for step in range(model.horizon, 0, -1):
             tell(f"values of {len(values)} states, step {step}")
             values, rounding = self.sweep(np.concatenate([values, elsewhere]))
             most = Fraction(above(largest + discount * most))
             elsewhere = self._elsewhere(step - 1, most)
-            error = math.nextafter(rounding + float(discount) * error, math.inf)
-            error = math.nextafter(error, math.inf)
-        return None, self.mean(np.concatenate([values, elsewhere])) + Fraction(error)
+            total = math.nextafter(rounding + float(discount) * total, math.inf)
+            total = math.nextafter(total, math.inf)
+        mean, error = self.mean(np.concatenate([values, elsewhere]))
+        error += Fraction(total)
+        return None, mean + error, error
 
 
 def followed(
