@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -88,11 +89,32 @@ def test_a_tighter_claim_that_the_file_does_not_prove_is_said_first(tmp_path):
     model = fsmdp.domains.sysadmin(3, administrators=1, horizon=3)
     fsmdp.save(model, tmp_path / "model.json")
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint")
-    tighter = replace(plan, bound=replace(plan.bound, at_start=plan.upper_bound - 1e-3, proof="it"))
-    tighter.save(tmp_path / "plan.npz")
-    done = run("verify", tmp_path / "model.json", tmp_path / "plan.npz")
+    path = tmp_path / "plan.npz"
+    plan.save(path)
+    arrays = read_arrays(path, 2**20, "plan", "none")
+    about = json.loads(arrays["about"].tobytes())
+    about |= {"at_start": plan.upper_bound - 1e-3, "proof": "it"}
+    about["start_proof"] = {"states": "listed", "boxes": []}
+    states = np.zeros((1, 3), dtype=np.uint8)
+    write_arrays(path, arrays | {"about": pack_json(about), "states": states})
+    done = run("verify", tmp_path / "model.json", path)
+    assert done.exit_code == 3
     assert done.output.startswith("PROVED IN PART: no policy earns more than ")
-    assert "not proved by anything in the file" in done.output
+    assert "not proved (the values of its states prove less)" in done.output
+    facts = json.loads(run("verify", tmp_path / "model.json", path, "--json").output)
+    assert facts["proved"] is False
+    assert facts["proved_in_part"] is True
+
+
+def test_a_bound_without_a_proof_is_not_written(tmp_path, caplog):
+    model = fsmdp.domains.sysadmin(3, horizon=3)
+    fsmdp.save(model, tmp_path / "model.json")
+    plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint")
+    tighter = replace(plan, bound=replace(plan.bound, at_start=plan.upper_bound - 1, proof="it"))
+    tighter.save(tmp_path / "plan.npz")
+    assert "is not in the file (nothing in the plan proves it)" in caplog.text
+    assert fsmdp.load_plan(tmp_path / "plan.npz").upper_bound == plan.upper_bound
+    assert run("verify", tmp_path / "model.json", tmp_path / "plan.npz").exit_code == 0
 
 
 def test_long_work_tells_how_far_it_is(capsys):

@@ -68,7 +68,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     with pytest.raises(ModelError, match="resume with a fresh one"):
         fsmdp.learn(model, used, 4, checkpoint=path)
     path.write_bytes(b"not arrays")
-    with pytest.raises(ModelError, match="is not a checkpoint: File is not a zip file"):
+    with pytest.raises(ModelError, match="is not a checkpoint: it is not an archive"):
         fsmdp.learn(model, fsmdp.UCRLFactored(structure), 4, checkpoint=path)
 
 

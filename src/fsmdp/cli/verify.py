@@ -34,21 +34,23 @@ def verify_command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Prove or refute a plan's bound in exact arithmetic, by a checker that shares no code with us.
+    """Prove or refute a plan's bound, by a checker that shares no code with the planners.
 
-    The exit code is 0 if the bound is proved, 1 if not, 2 if there is nothing that can be checked.
+    The exit code is 0 if all that the plan claims is proved, 3 if only a part of it is, 1 if its
+    bound is not, 2 if there is nothing that can be checked.
     """
     from fsmdp.errors import ModelError
     from fsmdp.foundation.disk import read_file
     from fsmdp.planning.files import LARGEST_FILE
     from fsmdp.verification import checker
+    from fsmdp.verification.values import start_values
 
     began = time.perf_counter()
     try:
         model = checker.read_model(_model_file(model_text))
         claim = checker.read_claim(read_file(plan, LARGEST_FILE), model)
         tell = (lambda _: None) if quiet or as_json else _progress()
-        verdict = checker.check(model, claim, tell)
+        verdict = checker.check(model, claim, tell, start_values)
     except checker.BadInputError as error:
         reason = str(error).rstrip(".")
         raise ModelError(
@@ -60,7 +62,7 @@ def verify_command(
         print_json(asked | _facts(verdict, model) | {"seconds": seconds})
     else:
         print("\n".join([str(verdict), *_details(verdict, model, seconds)]))
-    raise typer.Exit(0 if verdict.proved else 1)
+    raise typer.Exit(0 if verdict.proved else 3 if verdict.in_part else 1)
 
 
 def _progress(every: float = 2.0) -> Callable[[str], None]:
@@ -98,7 +100,7 @@ def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> 
     claim, step = verdict.claim, verdict.tightest[0]
     if verdict.slack >= 0:
         spare, action = decimal(verdict.slack, down=True), _action(verdict, model)
-        claimed = decimal(claim.upper_bound, down=not verdict.proved)
+        claimed = decimal(claim.upper_bound, down=not verdict.holds)
         yield (
             f"V >= R + E V' at every state and step, {spare} to spare; tightest at step {step}, "
             f"action {action!r}."
@@ -106,7 +108,8 @@ def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> 
         yield f"By weights: {decimal(verdict.bound)}; the plan claims {claimed}."
     if claim.at_start is not None and claim.at_start < verdict.bound:
         start = decimal(claim.at_start, down=verdict.tighter is False)
-        words = {True: "proved", False: "refuted", None: "not proved by anything in the file"}
+        unknown = f"not proved ({verdict.open or 'the values of its states prove less'})"
+        words = {True: "proved", False: "refuted", None: unknown}
         yield f"By {claim.reason}: the plan claims {start}; {words[verdict.tighter]}."
     if verdict.invariants:
         yield (
@@ -132,7 +135,8 @@ def _facts(verdict: checker.Verdict, model: checker.Model) -> dict[str, Any]:
     claim, (step, state, _) = verdict.claim, verdict.tightest
     return {
         "proved": verdict.proved,
-        "upper_bound": _above(verdict.best) if verdict.proved else None,
+        "proved_in_part": verdict.in_part,
+        "upper_bound": _above(verdict.best) if verdict.holds else None,
         "by_weights": _above(verdict.bound),
         "claimed_by_weights": float(claim.upper_bound),
         "claimed_at_start": None if claim.at_start is None else float(claim.at_start),

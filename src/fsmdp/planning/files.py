@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -14,18 +15,21 @@ from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.elimination.hints import Hint
 from fsmdp.errors import ModelError, PlanningError
-from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.arrays import array_bytes, pack_json, read_arrays, unpack_json, write_arrays
 from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.digests import seal
 from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.numbers import upper
 from fsmdp.model.actions import inputs_of, n_listed
 from fsmdp.model.basis import Basis
-from fsmdp.model.files import ActionsFile, actions_to_json
+from fsmdp.model.files import ActionsFile, actions_to_json, to_dict
 from fsmdp.model.invariants import Invariant, LocalInvariant, SumInvariant, check_form
 from fsmdp.model.lookup import Lookup, check_lookup
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
-from fsmdp.planning.bound import Bound
+from fsmdp.planning.bound import ELIMINATION, Bound, Box, StartProof
 from fsmdp.planning.certificate import Certificate, Witness
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.intervals import VIEWS
@@ -35,11 +39,15 @@ from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import CompiledPolicy, check_policy
 from fsmdp.policies.followed import ArrayPolicy
 from fsmdp.policies.greedy import Greedy
-from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
+from fsmdp.policies.storing import array_names, policy_from_arrays, policy_to_arrays
+
+log = logging.getLogger(__name__)
 
 FORMAT = "fsmdp-plan"
-VERSION = 4
-LARGEST_FILE = 2**30
+VERSION = 5
+LARGEST_FILE = 2**28
+LARGEST_TEXT, MOST_ITEMS = 2**26, 2**22
+"""Bytes, and entries of lists and objects, of a description; as the checker has them."""
 EXPECTED = "expected a file that Plan.save wrote"
 
 Name = Annotated[str, StringConstraints(min_length=1)]
@@ -72,11 +80,26 @@ class SumFile(Document):
     most: Count
 
 
+class BoxFile(Document):
+    """Values that some variables never leave, and the variables that matter there."""
+
+    variables: Annotated[Positions, Field(min_length=1)]
+    values: list[Annotated[Positions, Field(min_length=1)]]
+    kept: Positions
+
+
+class StartFile(Document):
+    """The states whose values prove a bound at the start; listed ones are in an array."""
+
+    states: Literal["all", "listed"]
+    boxes: list[BoxFile]
+
+
 class About(Document):
     """The header of a plan: every field and its kind."""
 
     format: Literal["fsmdp-plan"]
-    version: Literal[4]
+    version: Literal[5]
     method: str
     status: Annotated[Status, Strict(False)]
     variables: Annotated[
@@ -91,11 +114,10 @@ class About(Document):
     objective: float
     dual_bound: float | None  # none that is finite
     certified_objective: float
-    trivial_bound: float | None
-    weights_certified: bool
     upper_bound: float  # by elimination
     at_start: float | None  # tighter, from the initial distribution only
-    proof: str
+    proof: Name
+    start_proof: StartFile | None  # why at_start holds
     policy: str | None  # none: greedy
     incumbent: Incumbent | None
     candidates: list[Candidate]
@@ -110,9 +132,9 @@ class About(Document):
     seconds: dict[str, Annotated[float, Field(ge=0)]]
     choices: list[str]
     view: Literal[VIEWS]  # type: ignore[valid-type]
-    elimination: Steps | None = None  # where it was not exact: what a checker may try
-    invariants: list[LocalFile | SumFile] = Field([])
-    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]] = Field([])
+    elimination: Steps | None  # where it was not exact: what a checker may try
+    invariants: list[LocalFile | SumFile]
+    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]]
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -133,11 +155,10 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "objective": plan.objective,
         "dual_bound": plan.dual_bound if math.isfinite(plan.dual_bound) else None,
         "certified_objective": plan.certified_objective,
-        "trivial_bound": plan.trivial_bound if math.isfinite(plan.trivial_bound) else None,
-        "weights_certified": plan.weights_certified,
         "upper_bound": certificate.upper_bound,
-        "at_start": plan.bound.at_start if math.isfinite(plan.bound.at_start) else None,
-        "proof": plan.bound.proof,
+        "at_start": None,
+        "proof": ELIMINATION,
+        "start_proof": None,
         "policy": None if isinstance(plan.policy, Greedy) else _name(plan.policy),
         "incumbent": None if plan.incumbent is None else _finite_only(plan.incumbent),
         "candidates": [_finite_only(candidate) for candidate in plan.candidates],
@@ -165,7 +186,66 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
     else:
         arrays |= {f"policy/{n}": a for n, a in policy_to_arrays(_compiled(plan)).items()}
+    if plan.bound.at_start < certificate.upper_bound:
+        _add_start(plan.bound, about, arrays)
     write_arrays(path, arrays, compress=True)
+
+
+def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Add the bound at the start, as far as the checker proves it, and what proves it.
+
+    A plan file claims what its own content proves. So the checker is asked, and what it proves is
+    written; a bound that it cannot prove is left out, with a warning.
+    """
+    proof = bound.start_proof
+    at_start, why = bound.at_start, "nothing in the plan proves it"
+    if proof is not None:
+        about["start_proof"] = {
+            "states": "all" if proof.states is None else "listed",
+            "boxes": [asdict(box) for box in proof.boxes],
+        }
+        if proof.states is not None:
+            kind = np.uint8 if max(v.size for v in bound.variables) <= 2**8 else np.uint16
+            arrays["states"] = proof.states.astype(kind)
+        if proof.values is not None:
+            arrays["values"] = proof.values
+        about |= {"at_start": at_start, "proof": proof.name}
+        if proof.model is not None:
+            at_start, why = _proved_at_start(proof.model, about, arrays)
+    if proof is None or not at_start < about["upper_bound"]:
+        log.warning(
+            "the plan's bound %s, by %s, is not in the file (%s), which claims %s, by elimination",
+            *(upper(bound.at_start, 6), bound.proof, why, upper(about["upper_bound"], 6)),
+        )
+        about |= {"at_start": None, "start_proof": None, "proof": ELIMINATION}
+        arrays.pop("states", None)
+        arrays.pop("values", None)
+    else:
+        about["at_start"] = at_start
+    arrays["about"] = pack_json(about)
+
+
+def _proved_at_start(
+    model: FactoredMDP, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[float, str]:
+    """The least bound at the start, not below the one claimed, that the checker proves; or why not.
+
+    That the weights are a bound is not asked again: elimination has certified it.
+    """
+    from fsmdp.verification import checker, values
+
+    try:
+        mine = checker.read_model(seal(to_dict(model)))
+        content = {
+            name: array_bytes(arrays[name]) for name in ("states", "values") if name in arrays
+        }
+        claim = checker.claim_of(json.loads(json.dumps(about)), content, mine)
+        held = checker.prove_invariants(mine, claim.invariants)
+        _, found, rounding = values.start_bounds(mine, claim, held)
+        found += 2 * rounding  # so that it is proved on other machines, too
+        return max(about["at_start"], values.above(found)), "the checker proves less"
+    except (checker.BadInputError, ModelError, OverflowError) as error:
+        return math.inf, str(error)
 
 
 def _compiled(plan: Plan) -> CompiledPolicy:
@@ -195,11 +275,10 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     arrays = read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
     where = show(str(path))
     try:
-        header = arrays["about"].tobytes()
-        read = json.loads(header)
+        read = unpack_json(arrays["about"], LARGEST_TEXT, MOST_ITEMS)
         if not isinstance(read, dict):
             raise ValueError("its description is not an object")
-    except (ValueError, KeyError, RecursionError) as error:
+    except (ValueError, KeyError) as error:
         raise ModelError(f"{where} is not a plan: {clip(str(error))}; {EXPECTED}.") from None
     if read.get("format") != FORMAT or read.get("version") != VERSION:
         raise ModelError(
@@ -207,7 +286,8 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
             f"version {show(read.get('version'))}; plan again with this release."
         )
     try:
-        return _from_parts(About.model_validate_json(header), arrays)
+        # What one parser made of the file is what it means: no second one reads its text.
+        return _from_parts(About.model_validate_json(json.dumps(read)), arrays)
     except ValidationError as error:
         wrong = explain(error, "description").removesuffix(".")
     except KeyError as error:
@@ -230,6 +310,8 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     if [len(row) for row in about.bound_weights] != [shape[1]] * shape[0]:
         raise ValueError(f"bound_weights: expected numbers of shape {shape}")
     violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
+    start_proof = _start_proof(about, arrays, variables)
+    _check_names(about, arrays)
     return Plan(
         method=about.method,
         policy=_policy(about, variables, actions, arrays),
@@ -246,26 +328,73 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
             _hint(about.elimination),
             tuple(_invariant(one, variables) for one in about.invariants),
             _restrictions(about),
+            start_proof,
         ),
         weights=weights,
-        weights_certified=about.weights_certified,
+        weights_certified=False,  # a file says nothing that its checker does not prove
         ended=Ending(
             about.status,
             about.objective,
             about.certified_objective,
             -math.inf if about.dual_bound is None else about.dual_bound,
         ),
-        trivial_bound=math.inf if about.trivial_bound is None else about.trivial_bound,
+        trivial_bound=math.inf,
         discount=about.discount,
         induced_width=about.induced_width,
         effort=Effort(
             about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
         ),
         view=about.view,
-        incumbent=about.incumbent,
+        incumbent=None if about.incumbent is None else about.incumbent.reported(),
         candidates=tuple(about.candidates),
         log=tuple(about.log),
     )
+
+
+def _check_names(about: About, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays that a plan does not have."""
+    names = {"about", "weights", "violations", "lifts"}
+    if about.policy is None:
+        names |= {"q_entries", *(f"lookup_{name}" for name in Lookup._fields)}
+    else:
+        names |= {f"policy/{name}" for name in array_names()}
+    if about.start_proof is not None:
+        names |= {"states"} if about.start_proof.states == "listed" else {*()}
+        names |= {"values"} if about.horizon is None else {*()}
+    for name in names ^ arrays.keys():
+        raise ValueError(f"array {show(name)}: " + ("missing" if name in names else "unknown"))
+
+
+def _start_proof(
+    about: About, arrays: Mapping[str, np.ndarray], variables: tuple[Variable, ...]
+) -> StartProof | None:
+    """The states that prove a bound at the start; that they do is for a checker to find out."""
+    given, states, values = about.start_proof, None, None
+    if (given is None) != (about.at_start is None):
+        raise ValueError("start_proof: expected one with at_start, and none without")
+    if given is None:
+        return None
+    sizes = np.array([variable.size for variable in variables])
+    number = table_size(sizes.tolist())
+    if given.states == "listed":
+        states = arrays["states"]
+        kind = np.uint8 if sizes.max() <= 2**8 else np.uint16
+        if states.dtype != kind or states.shape[1:] != sizes.shape or (states >= sizes).any():
+            raise ValueError("states: expected a row of values of variables for each state")
+        number = len(states)
+    if about.horizon is None:
+        values = _finite(arrays, "values", (number,))
+    for box in given.boxes:
+        places = {*box.variables, *box.kept}
+        distinct = all(len({*one}) == len(one) for one in (box.variables, box.kept, *box.values))
+        if not distinct or len(box.values) != len(box.variables) or max(places) >= len(sizes):
+            raise ValueError("start_proof: boxes: expected variables and values, each once")
+        if any(max(row) >= sizes[v] for v, row in zip(box.variables, box.values, strict=True)):
+            raise ValueError("start_proof: boxes: expected values of variables")
+        if states is None:
+            raise ValueError("start_proof: boxes: expected none with all states")
+    boxes = tuple(Box(box.variables, tuple(box.values), box.kept) for box in given.boxes)
+    return StartProof(about.proof, None, states, values, boxes)
 
 
 def _invariant_to_json(one: Invariant) -> dict[str, Any]:

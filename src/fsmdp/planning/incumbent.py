@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsmdp.foundation.numbers import lower, plain, with_error
 
@@ -43,6 +43,10 @@ class Incumbent:
     """Size of the largest return that there can be, which rounding is relative to."""
     span: float = 0.0
     """By how much returns can differ, which "optimal" is relative to."""
+
+    def reported(self) -> Incumbent:
+        """The same as a file reports it: an estimate, of which nothing is promised."""
+        return replace(self, lower_limit=None, exact=False)
 
     def __str__(self) -> str:
         if self.exact:

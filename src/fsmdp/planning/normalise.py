@@ -25,7 +25,7 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bound import Bound
+from fsmdp.planning.bound import Bound, StartProof
 from fsmdp.planning.certificate import Certificate
 from fsmdp.planning.incumbent import Candidate, Incumbent, Line
 from fsmdp.planning.plan import Plan, PlannedPolicy
@@ -96,6 +96,7 @@ class Normalised:
                 trivial.certificate,
                 bound.at_start,
                 bound.proof,
+                start_proof=bound.start_proof,
             )
         return replace(moved, bound=bound, trivial_bound=trivial.upper_bound)
 
@@ -118,6 +119,7 @@ class Normalised:
                     self.upper(certificate.upper_bound, excess),
                 ),
                 at_start=self.upper(bound.at_start),
+                start_proof=self._start_proof(bound.start_proof),
             ),
             weights=self.weights(found.weights)[0],
             ended=replace(
@@ -130,6 +132,14 @@ class Normalised:
             candidates=tuple(map(self._candidate, found.candidates)),
             log=tuple(map(self.line, found.log)),
         )
+
+    def _start_proof(self, proof: StartProof | None) -> StartProof | None:
+        """The same states, with values of the original, whose rounding its checker pays for."""
+        if proof is None:
+            return None
+        values = proof.values
+        moved = None if values is None else self.factor * values + self.above[0]
+        return replace(proof, model=self.original, values=moved)
 
     def weights(self, weights: Floats) -> tuple[Floats, float]:
         """Weights that satisfy the original's Bellman inequalities if these satisfy the model's.

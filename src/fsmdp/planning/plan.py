@@ -213,7 +213,8 @@ class Plan:
     def value(self, state: State, step: int = 1) -> float:
         """An upper bound on the optimal value of a state at a step.
 
-        Infinite where an invariant that the bound uses does not hold.
+        Infinite where an invariant that the bound uses does not hold. Of a plan from a file it is
+        the bound's value alone, which `fsmdp verify` proves.
         """
         bound = self.bound.value(state, step)
         if not self.weights_certified or math.isinf(bound):

@@ -35,6 +35,12 @@ def policy_to_arrays(policy: CompiledPolicy) -> dict[str, np.ndarray]:
     return found
 
 
+def array_names() -> set[str]:
+    """Names of all arrays of a policy."""
+    parts = {f"{part}/{one}" for part, kind in PARTS.items() for one in kind._fields}
+    return parts | {ROWS, *CompiledPolicy._fields} - {*PARTS, "joint"}
+
+
 def policy_from_arrays(
     arrays: Mapping[str, np.ndarray], sizes: Sequence[int], actions: Sequence[str]
 ) -> CompiledPolicy:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsmdp.exact.induction import accuracy_of_steps, backup_rounding
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.planning.bound import ELIMINATION, StartProof
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.gap import relative_gap
@@ -45,6 +46,15 @@ class Proved:
     exact: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StartBound:
+    """A bound at the start with its proof for files, and the plan whose linear bound it uses."""
+
+    bound: float
+    proof: StartProof
+    base: Plan | None = None  # None: any
+
+
 class Hand:
     """The best policy and the tightest bound so far, and how they came."""
 
@@ -59,7 +69,8 @@ class Hand:
         self.judge = Judge(arena_of(model), seed)
         self.alone = trivial_problem(model)
         self.bound_plan = plan_of_constant(self.alone)
-        self.at_start, self.proof = np.inf, "elimination"
+        self.at_start, self.proof = np.inf, ELIMINATION
+        self.start: StartBound | None = None
         self.size = units.original.largest_size_of_return
         self.span = units.original.span_of_return
         self.proved: Proved | None = None
@@ -110,12 +121,17 @@ class Hand:
             clock.forgive(seconds)
         self.began += seconds
 
-    def lower(self, bound: float, proof: str) -> bool:
-        """Take a bound at the start; True if it is the tightest."""
+    def lower(self, bound: float, proof: str, start: StartBound | None = None) -> bool:
+        """Take a bound at the start; True if it is the tightest.
+
+        Of those with a proof for files the tightest is kept, even where another one is tighter.
+        """
         with self.lock:
             better = bound < self.upper_bound
             if better:
                 self.at_start, self.proof = bound, proof
+            if start is not None and (self.start is None or bound < self.start.bound):
+                self.start = start
         return better
 
     def consider(self, name: str, view: View, policy: PlannedPolicy) -> Judged:
@@ -145,10 +161,17 @@ class Hand:
 
     def plan(self, stopped: Status | None) -> Plan:
         """A plan of what is in hand, the incumbent judged once more."""
-        base = self.bound_plan
+        base, start = self.bound_plan, self.start
+        if start is not None and start.base is not None and start.bound < base.upper_bound:
+            base = start.base
         best = self.judge.incumbent
         incumbent = None if best is None else self._judged_again(best)
-        bound = replace(base.bound, at_start=float(self.at_start), proof=self.proof)
+        bound = replace(
+            base.bound,
+            at_start=float(self.at_start),
+            proof=self.proof,
+            start_proof=None if start is None else start.proof,
+        )
         if base.upper_bound <= self.at_start:
             bound = base.bound
         status = self.clock.status or stopped or base.status

@@ -16,7 +16,6 @@ from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
-from fsmdp.planning.bound import Bound
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.plan import Plan
@@ -28,7 +27,7 @@ from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.hand import Hand, Proved, rounding
+from fsmdp.solver.hand import Hand, Proved, StartBound, rounding
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -37,6 +36,7 @@ from fsmdp.solver.projecting import (
     policy_of,
     projections_of,
 )
+from fsmdp.solver.proofs import proof_by_search, proof_by_values
 from fsmdp.solver.search.search import search
 from fsmdp.solver.search.successors import MOST_SUCCESSORS, branching
 from fsmdp.solver.view import View, listed_view, views_of
@@ -169,7 +169,7 @@ class Loop:
         engines: list[Engine] = []
         yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
         if searched is not None:
-            trivial = plan_of_constant(self.hand.alone).bound
+            trivial = plan_of_constant(self.hand.alone)
             self._search(searched, trivial, "the trivial bound", FIRST_SEARCH)
             yield
         if self.basis is None:
@@ -182,7 +182,7 @@ class Loop:
                 self.hand.searching.check()
             known = self.bound_of_view.get(searched.name)
             if known is not None:
-                self._search(searched, known.bound, "the bound", SEARCH_SHARE)
+                self._search(searched, known, "the bound", SEARCH_SHARE)
                 yield
         if self.basis is None:
             if smallest is not None and self._has_time_for(needed):
@@ -217,7 +217,9 @@ class Loop:
             self.hand.searching.check()
             return
         value, slack = solution.start_value, self._slack(view)
-        self.hand.lower(value + solution.error + slack, "exact values")
+        bound = value + solution.error + slack
+        proof = proof_by_values(self.model, view, solution)
+        self.hand.lower(bound, "exact values", None if proof is None else StartBound(bound, proof))
         acting = array_policy("exact values", model, solution)
         least = value - solution.error - solution.loss - slack
         self.hand.solved(f"{view.name}exact values", view, acting, Proved(value, least, exact=True))
@@ -437,7 +439,7 @@ class Loop:
         few = branching(view.model, self.hand.searching, self.wishes.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 
-    def _search(self, view: View, bound: Bound, what: str, share: float) -> None:
+    def _search(self, view: View, base: Plan, what: str, share: float) -> None:
         """Search from the start below a bound: a bound at the start, and policies as candidates.
 
         The trivial bound leads a search astray where it says nothing, but nobody waits for it.
@@ -450,8 +452,8 @@ class Loop:
         try:
             found = search(
                 view.model,
-                bound.basis,
-                bound.weights,
+                base.bound.basis,
+                base.bound.weights,
                 clock,
                 fallback=guide,
                 seed=self.wishes.seed,
@@ -460,7 +462,11 @@ class Loop:
         except SizeError:
             return
         slack = self._slack(view)
-        better = self.hand.lower(found.upper_bound + slack, "search from the start")
+        bound, proof = found.upper_bound + slack, proof_by_search(self.model, view, found)
+        # The values of a joined model are none that a file can prove.
+        own = base if view.joined is None else None
+        start = None if proof is None else StartBound(bound, proof, own)
+        better = self.hand.lower(bound, "search from the start", start)
         name = f"{view.name}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
             least = found.lower_bound - slack

@@ -29,7 +29,8 @@ here, from zero and positive probabilities: that it holds at the start, and afte
 state in which all of them hold. No policy leaves these states; there the inequality is needed.
 
 **More at the start.** A plan may claim less for the start than its weights prove, because exact
-values or a search say so. Where all states can be listed, their values are computed here, too.
+values or a search say so. Then it names the states whose values prove it: all of them, whose values
+are computed here where they are few, or some; `values.py` beside this file does so for more.
 
 Nothing in a plan is trusted: what it says of its solver is not looked at.
 """
@@ -37,11 +38,12 @@ Nothing in a plan is trusted: what it says of its solver is not looked at.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
+import re
+import struct
 import sys
-import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,12 +55,33 @@ from operator import add, mul, sub
 from pathlib import Path
 from typing import Any
 
-MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 4)  # formats and versions
+MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 5)  # formats and versions
 LARGEST_TABLE, LARGEST_MEMORY = 2**20, 2**22  # entries, of about 250 bytes: one table, all
-LARGEST_PLAN, MOST_COUNTED = 2**28, 2**12  # bytes; what values may count for together
-MOST_WORK = 25 * 10**6  # states times kernels to average, about a minute, for exact values
+LARGEST_PLAN, LARGEST_TEXT = 2**28, 2**26  # bytes: of a plan when unpacked, of a description
+MOST_ITEMS = 2**22  # entries of lists and objects of a description
+MOST_COUNTED, MOST_TIMES = 2**12, 2**40  # what values may count for together; uses of a message
+MOST_BITS = 2**32  # of all numbers of a table of expectations
+MOST_MEANS, MOST_SUMS = 2**22, 10**9  # functions times actions; entries added up at all steps
+MOST_WORK, FEW_WORK = 25 * 10**6, 10**6  # states times kernels to average: a minute, seconds
+MOST_SWEEPS = 1000  # over all states, without a horizon
 UNITS = 2**1200  # to one; finer than the smallest float, 2^-1074
 NEVER = -(2**1200)  # any number below 0 can hide, never make, a proof
+
+MEMBER = re.compile(r"[a-z_]+(/[a-z_]+){0,2}\.npy")
+ARRAY = re.compile(
+    r"\{'descr': '([<|][biufU][0-9]{1,9})', 'fortran_order': False, 'shape': (\([0-9, ]*\)), \} *\n"
+)
+
+LOOKUP = ["q_entries", *(f"lookup_exception_{name}" for name in ("start", "item", "table"))]
+LOOKUP += ["lookup_defaults", "lookup_offset"]
+LOOKUP += [*(f"lookup_input_{name}" for name in ("start", "slot", "stride"))]
+
+KEYS = {"format", "version", "variables", "actions", "horizon", "discount"}
+KEYS |= {"scopes", "functions", "bound_weights", "upper_bound", "at_start", "proof", "start_proof"}
+KEYS |= {"elimination", "invariants", "restrictions"}
+KEYS |= {"method", "status", "objective", "dual_bound", "certified_objective", "witness", "view"}
+KEYS |= {"policy", "incumbent", "candidates", "log", "induced_width", "rows", "columns"}
+KEYS |= {"iterations", "seconds", "choices"}  # this line and the two above are not looked at
 
 Axes = tuple[int, ...]
 Sizes = Mapping[int, int]
@@ -132,6 +155,25 @@ class Model:
     rules: Sequence[Limit]  # on joint actions
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Values that some variables never leave, and the variables that matter there."""
+
+    variables: Axes
+    values: tuple[Axes, ...]
+    kept: Axes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """States whose values prove a tighter claim for the start: some, or all of them."""
+
+    states: bytes | None  # values of variables, one state after another; None: all states
+    width: int  # bytes of each value
+    values: bytes | None  # floats, one for each state; None with a horizon
+    boxes: Sequence[Box] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
     """What a plan claims: functions, their weights at each step, and what follows at the start."""
@@ -144,6 +186,7 @@ class Claim:
     hint: Mapping[str, Any] | None = None  # the plan's own schedule
     invariants: Sequence[Limit] = ()
     restrictions: Sequence[tuple[int, Sequence[Axes]]] = ()  # invariants in use; additions of a sum
+    start: Start | None = None  # why less is claimed for the start
 
 
 # Reading ---------------------------------------------------------------------------------------
@@ -216,8 +259,15 @@ def read_json(content: bytes, where: str, known: tuple[str, int]) -> dict[str, A
         expect(len(dict(pairs)) == len(pairs), f"{where}: an object has a key twice")
         return dict(pairs)
 
+    def refuse(name: str) -> None:
+        raise BadInputError(f"{where}: {name} is no number of JSON")
+
+    items = content.count(b",") + content.count(b"[") + content.count(b"{")
+    good = len(content) <= LARGEST_TEXT and items <= MOST_ITEMS
+    limits = f"the limits are {LARGEST_TEXT} bytes and {MOST_ITEMS} entries"
+    expect(good, f"{where}: {len(content)} bytes with {items} entries are too large; {limits}")
     try:
-        data = json.loads(content.decode(), object_pairs_hook=once)
+        data = json.loads(content.decode(), object_pairs_hook=once, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise BadInputError(f"{where}: not JSON: {short(error)}") from None
     good = isinstance(data, dict) and (data.get("format"), data.get("version")) == known
@@ -323,25 +373,100 @@ def read_model(content: bytes) -> Model:
     return Model(about, len(variables), horizon, discount, sizes, draws, under, start, rules)
 
 
+def read_archive(content: bytes) -> dict[str, bytes]:
+    """The arrays of a plan file, each as bytes, by name.
+
+    The file is a ZIP archive of the plainest kind, and nothing else: members from the first byte
+    on, without comments, extra fields or a byte between them, then their directory, which repeats
+    what they say. Two readers cannot find different members in it.
+    """
+    members: dict[str, bytes] = {}
+    place, directory, unpacked = 0, list[bytes](), 0
+    while content[place : place + 4] == b"PK\x03\x04":
+        header = content[place + 4 : place + 30]
+        expect(len(header) == 26, "plan: damaged, or not a plan: it is cut off")
+        length, size = (int.from_bytes(header[at : at + 4], "little") for at in (14, 18))
+        kind, named = header[4], int.from_bytes(header[22:24], "little")
+        name = content[place + 30 : place + 30 + named]
+        data = content[place + 30 + named :][:length]
+        good = header[:10] == bytes((20, 0, 0, 0, kind, 0, 0, 0, 33, 0)) and kind in (0, 8)
+        good = good and header[24:] == b"\0\0" and len(name) == named and len(data) == length
+        label = name.decode("ascii", "replace")
+        good = good and MEMBER.fullmatch(label) is not None and label[:-4] not in members
+        expect(good, f"plan: damaged, or not a plan: member {short(label)!r}")
+        unpacked += size
+        expect(unpacked <= LARGEST_PLAN, f"plan: too large: the limit is {LARGEST_PLAN} bytes")
+        stream = zlib.decompressobj(-15)
+        try:
+            made = stream.decompress(data, size + 1) if kind else data
+        except zlib.error as error:
+            raise BadInputError(f"plan: damaged, or not a plan: {short(error)}") from None
+        good = not kind or (stream.eof and not stream.unused_data)
+        good = (
+            good and len(made) == size and zlib.crc32(made).to_bytes(4, "little") == header[10:14]
+        )
+        expect(good, f"plan: damaged, or not a plan: member {label!r}")
+        private = bytes(8) + b"\x80\x01"  # nothing, and the permissions of a file
+        entry = b"PK\x01\x02\x14\x03" + header + private + place.to_bytes(4, "little") + name
+        directory.append(entry)
+        members[label[:-4]] = made
+        place += 30 + named + length
+    end, number = b"".join(directory), len(directory).to_bytes(4, "little")[:2]
+    numbers = 2 * number + len(end).to_bytes(4, "little") + place.to_bytes(4, "little") + bytes(2)
+    good = bool(members) and content[place:] == end + b"PK\x05\x06" + bytes(4) + numbers
+    expect(good, "plan: damaged, or not a plan: its directory does not say what it holds")
+    return members
+
+
+def read_array(member: bytes, name: str) -> tuple[bytes, str, Axes]:
+    """The bytes of an array's numbers, their kind, and its shape."""
+    length, name = int.from_bytes(member[8:10], "little"), short(name)
+    header, data = member[10 : 10 + length], member[10 + length :]
+    found = ARRAY.fullmatch(header.decode("ascii", "replace"))
+    good = member[:8] == b"\x93NUMPY\x01\x00" and found and not (10 + length) % 64
+    expect(good, f"plan: damaged, or not a plan: array {name}")
+    assert found is not None
+    shape = tuple(map(int, re.findall(r"[0-9]{1,18}", found[2])))
+    width = int(found[1][2:]) * (4 if found[1][1] == "U" else 1)  # a character has four bytes
+    good = str(shape) == found[2] and len(data) == math.prod(shape) * width
+    expect(good, f"plan: array {name}: expected exactly the numbers of its shape")
+    return data, found[1], shape
+
+
 def read_claim(content: bytes, model: Model) -> Claim:
     """What a plan claims of a model, from the bytes of its file."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            (part,) = (one for one in packed.infolist() if one.filename == "about.npy")
-            expect(part.file_size <= LARGEST_PLAN, "too large")
-            _, _, text = packed.read(part).partition(b"\n")  # one line describes the array of bytes
-    except Exception as error:  # damaged archives make the standard library raise anything
-        raise BadInputError(f"plan: damaged, or not a plan: {short(error)}") from None
+    members = read_archive(content)
+    text, kind, shape = read_array(members.get("about", b""), "about")
+    expect(kind == "|u1" and len(shape) == 1, "plan: about: expected an array of bytes")
+    for name, member in members.items():
+        read_array(member, name)
     given = read_json(text, "plan", PLAN)
+    wrong = given.keys() ^ KEYS
+    expect(not wrong, f"plan: missing or unknown key {short(min(wrong, default=''))!r}")
+    claim, others = claim_of(given, members, model), {"about", "weights", "violations", "lifts"}
+    others |= {"digest", *LOOKUP} if given.get("policy", 0) is None else {"digest"}
+    others |= {"states"} if claim.start and claim.start.states is not None else {*()}
+    others |= {"values"} if claim.start and claim.start.values is not None else {*()}
+    more = {name for name in members.keys() - others if not name.startswith("policy/")}
+    good = not more and others <= members.keys()
+    good = good and (others >= {*LOOKUP}) == (len(others) == len(members))
+    expect(good, f"plan: an array is missing, or unknown: {short(min(more, default=''))!r}")
+    return claim
+
+
+def claim_of(given: Mapping[str, Any], members: Mapping[str, bytes], model: Model) -> Claim:
+    """What a description and the arrays beside it claim of a model."""
     for what, mine in model.about.items():
         expect(given.get(what, 0) == mine, f"the plan is for another model: {what} differ")
     scope, integer = {range(model.n_variables)}, range(-1, 2**31)
     sum_form = {"scope": scope, "counts": [[WHOLE]], "least": WHOLE, "most": WHOLE}
+    box_form = {"variables": scope, "values": [{WHOLE}], "kept": scope}
     form = {
         **{"scopes": [scope], "functions": [[Fraction]], "bound_weights": [[Fraction]]},
-        **{"upper_bound": Fraction, "at_start": [None, Fraction], "proof": object},
+        **{"upper_bound": Fraction, "at_start": [None, Fraction], "proof": str},
         "elimination": [None, {"steps": [([[integer]], {WHOLE})], "finals": [WHOLE]}],
         **{"invariants": [object], "restrictions": [(integer, [[WHOLE]])]},
+        "start_proof": [None, {"states": str, "boxes": [box_form]}],
     }
     data = read({key: given[key] for key in form.keys() & given.keys()}, form, "plan")
 
@@ -373,7 +498,49 @@ def read_claim(content: bytes, model: Model) -> Claim:
     used = [(at, [*map(tuple, additions)]) for at, additions in data["restrictions"]]
     tables, proof = [*map(table_of, data["scopes"], functions)], short(data["proof"])
     bounds, hint = (data["upper_bound"], data["at_start"]), data["elimination"]
-    return Claim(tables, weights, *bounds, proof, hint, invariants, used)
+    return Claim(
+        tables, weights, *bounds, proof, hint, invariants, used, read_start(data, members, model)
+    )
+
+
+def read_start(data: Any, members: Mapping[str, bytes], model: Model) -> Start | None:
+    """The states, and perhaps their values, by which a plan proves its claim for the start."""
+    given = data["start_proof"]
+    good = (given is None) == (data["at_start"] is None)
+    expect(good, "plan: expected a start_proof with at_start, and none without")
+    if given is None:
+        return None
+    expect(given["states"] in ("all", "listed"), "plan: start_proof: expected all or listed states")
+    number = count(range(model.n_variables), model.sizes)
+    states, width = None, 1 if max(model.sizes[a] for a in range(model.n_variables)) <= 256 else 2
+    if given["states"] == "listed":
+        states, kind, shape = read_array(members.get("states", b""), "states")
+        good = kind == {1: "|u1", 2: "<u2"}[width] and shape[1:] == (model.n_variables,)
+        expect(good, "plan: states: expected a row for each state, a byte or two for each variable")
+        number, step = shape[0], model.n_variables
+        for axis in range(step):
+            low, high = (states[width * axis + at :: width * step] for at in (0, width - 1))
+            column = low if width == 1 else map(lambda one, two: one + 256 * two, low, high)
+            good = max(column, default=0) < model.sizes[axis]
+            expect(good, "plan: states: expected values of the model's variables")
+    boxes = []
+    for one in given["boxes"]:
+        box = Box(*(tuple(one[name]) for name in ("variables", "values", "kept")))
+        box = replace(box, values=tuple(map(tuple, box.values)))
+        good = len(box.variables) == len(box.values) > 0
+        pairs = zip(box.variables, box.values, strict=False)
+        good = good and all(values and max(values) < model.sizes[a] for a, values in pairs)
+        expect(
+            good and states is not None, "plan: start_proof: boxes: expected values of variables"
+        )
+        boxes.append(box)
+    if model.horizon is not None:
+        return Start(states, width, None, boxes)
+    values, kind, shape = read_array(members.get("values", b""), "values")
+    expect(kind == "<f8" and shape == (number,), "plan: values: expected a float for each state")
+    finite = all(math.isfinite(value) for (value,) in struct.iter_unpack("<d", values))
+    expect(finite, "plan: values: expected finite numbers")
+    return Start(states, width, values, boxes)
 
 
 # Tables and expectations -----------------------------------------------------------------------
@@ -457,6 +624,9 @@ def average(function: Table, draws: Draws, sizes: Sizes, divide: Callable[..., A
         for outcome in range(1, outcomes):
             sums = list(map(add, sums, products[outcome::outcomes]))
         table = Table(rest, list(map(divide, sums, spread(kernel.totals, rest, sizes))))
+        bits = len(table.numbers) * max(number.denominator.bit_length() for number in table.numbers)
+        if bits > MOST_BITS:
+            raise TooWideError("too wide: the fractions of an expectation become too long")
     return table
 
 
@@ -502,12 +672,15 @@ class Schedule:
         self.work: list[int] = []  # the entries of the table that each step adds up
         self.needed: list[list[int]] = []  # the steps that go into the final one of each action
         self._numbers: dict[tuple[tuple[Part, ...], Axes], int] = {}
+        self._listed = 0  # axes of all messages
 
     def add(self, parts: tuple[Part, ...], maxed: Axes) -> int:
         """The number of a step, which is made once for all actions."""
         if (parts, maxed) not in self._numbers:
             scopes = [self.axes[p] if isinstance(p, int) else p[0].table.axes for p in parts]
             joined = {*maxed, *chain.from_iterable(scopes)}
+            self._listed += len(joined)
+            expect(self._listed <= MOST_ITEMS, "too wide: an elimination has too many steps")
             self._numbers[parts, maxed] = len(self.steps)
             self.steps.append((parts, maxed))
             self.axes.append(tuple(sorted(joined - {*maxed})))
@@ -523,6 +696,8 @@ class Schedule:
                 for part in self.steps[at][0] if at in often else ():
                     if isinstance(part, int):
                         often[part] += often[at]
+                        good = often[part] <= MOST_TIMES
+                        expect(good, "plan: elimination: a message is used too many times")
                     else:
                         added[part[0]] += part[1] * often[at]
             found = {term: n for term, n in added.items() if n and not term.is_limit}
@@ -661,11 +836,16 @@ def tables_of(
         additions += [(items[-1], *limit.axes[1:][-1:])]
     counts: dict[int, Sequence[int]] = dict(zip(limit.axes, limit.counts, strict=True))
     enough = limit.most + 1 if limit.most < sum(map(max, limit.counts)) else limit.least
-    tables = []
+    tables: list[Table] = []
     for axes in additions:
         pair, counter = axes[:2], axes[2:]
         good = 0 < len(pair) == len({*pair}) and counts.keys() >= {*pair}
         expect(good and counter in ((), (max(sizes) + 1,)), "plan: restrictions: wrong additions")
+        most = min(sum(max(counts[axis]) for axis in pair), enough) + 1 if counter else 1
+        entries = most * math.prod(len(counts[axis]) for axis in pair)
+        entries += sum(len(table.numbers) for table in tables)
+        if entries > LARGEST_TABLE:
+            raise TooWideError(f"too wide: the counters of a sum need {entries} entries or more")
         sums = [min(sum(ns), enough) for ns in product(*(counts.pop(axis) for axis in pair))]
         if counter:
             sizes[axes[2]] = max(sums) + 1
@@ -680,26 +860,34 @@ def tables_of(
     return tables
 
 
-def may_fail(model: Model, one: Limit, known: Sequence[Limit], draws: Iterable[Draws]) -> bool:
+def may_fail(
+    model: Model, one: Limit, known: Sequence[Limit], draws: Iterable[Draws], spent: list[int]
+) -> bool:
     """Whether draws may lead from where all that is known holds to where an invariant fails.
 
     They do not if tables that are 0 where each of this is so are nowhere 0 together. Of what is
-    known, tables of what the draws look at are used, and the invariant itself.
+    known, tables of what the draws look at are used, and the invariant itself. The entries that are
+    added up are counted in `spent`, over all calls.
     """
     then = replace(one, axes=tuple(~axis for axis in one.axes))
     for kernels in {ancestry(then.axes, drawing) for drawing in draws}:
         sizes = dict(model.sizes)
-        tables = tables_of(then, sizes, holds=False)
         seen = {*one.axes, *range(model.n_variables, max(model.sizes) + 1)}
         for kernel in kernels:
             seen.update(kernel.totals.axes)
-            drawn = [0 if chance else NEVER for chance in kernel.chances.numbers]
-            tables.append(Table(kernel.chances.axes, drawn))
-        for other in known:
-            if other is one or (isinstance(other, Table) and seen >= {*other.axes}):
-                tables += tables_of(other, sizes)
         with suppress(TooWideError):  # too large to look at: it may
+            tables = tables_of(then, sizes, holds=False)
+            for kernel in kernels:
+                drawn = [0 if chance else NEVER for chance in kernel.chances.numbers]
+                tables.append(Table(kernel.chances.axes, drawn))
+            for other in known:
+                if other is one or (isinstance(other, Table) and seen >= {*other.axes}):
+                    tables += tables_of(other, sizes)
+            spent.append(len(known) + sum(len(table.numbers) for table in tables))
             schedule = own_schedule([[Term(table, [Fraction(1)]) for table in tables]], sizes)
+            spent.append(sum(schedule.work))
+            expect(sum(spent) <= MOST_SUMS, "too much work: the invariants take too long to prove")
+            spent[:] = [sum(spent)]
             if schedule.maximum(0, 0, {}) < 0:
                 continue
         return True
@@ -711,13 +899,14 @@ def prove_invariants(model: Model, invariants: Sequence[Limit]) -> list[bool]:
 
     Those that are not are taken out, and the others looked at again without them.
     """
-    held = [not may_fail(model, one, (), [model.start]) for one in invariants]
+    spent = [0]
+    held = [not may_fail(model, one, (), [model.start], spent) for one in invariants]
     before: list[bool] = []
     while held != before:
         before = held
         known = [*(one for one, good in zip(invariants, held, strict=True) if good), *model.rules]
         pairs = zip(invariants, held, strict=True)
-        held = [good and not may_fail(model, one, known, model.draws) for one, good in pairs]
+        held = [good and not may_fail(model, one, known, model.draws, spent) for one, good in pairs]
     return held
 
 
@@ -728,6 +917,8 @@ def terms_of(model: Model, claim: Claim) -> list[list[Term]]:
     """The left side of the inequality under each action: functions, rewards, expectations."""
     ones = [Fraction(1)] * len(claim.weights)
     nothing = Term(Table((), [0]), ones, is_limit=True)  # where a weight is always 0
+    many = len(claim.functions) * len(model.draws)
+    expect(many <= MOST_MEANS, f"too wide: {many} expectations, of each function under each action")
     rewards = {table: Term(table, ones) for tables in model.rewards for table in tables}
     functions = [nothing] * len(claim.functions)
     means = [[nothing] * len(functions) for _ in model.draws]
@@ -757,11 +948,15 @@ def limits_of(
     """What restricts joint actions and states, in the order of a plan; nothing where not proved."""
     counted = dict(claim.restrictions).get(-1, ())  # -1: variables of actions that are off 0
     tables = [table for rule in model.rules for table in tables_of(rule, sizes, counted)]
+    made = sum(len(table.numbers) for table in tables)
     for at, additions in claim.restrictions:
         expect(at < len(held), "plan: restrictions: no such invariant")
         if at >= 0:
             own = tables_of(claim.invariants[at], sizes, additions)
             tables += own if held[at] else [Table((), [0])] * len(own)
+            made += sum(len(table.numbers) for table in own)
+        if made > LARGEST_MEMORY:
+            raise TooWideError("too wide: the tables of all restrictions are too large together")
     return [Term(table, [Fraction(1)] * len(claim.weights), is_limit=True) for table in tables]
 
 
@@ -770,48 +965,59 @@ def mean_at_start(model: Model, function: Table) -> Fraction:
     return Fraction(average(function, model.start, model.sizes, Fraction).numbers[0])
 
 
-def values_at_start(model: Model, claim: Claim) -> tuple[Fraction, Fraction] | None:
+def sweep_work(model: Model) -> int:
+    """Entries that one sweep over all states averages; 0 if they are too many to list."""
+    size, n_kernels = count(range(model.n_variables), model.sizes), len(model.draws[0])
+    listed = size * len(model.draws) <= LARGEST_MEMORY and max(model.sizes) < model.n_variables
+    return size * n_kernels * len(model.draws) if listed else 0
+
+
+def values_at_start(model: Model, claim: Claim, most_work: int) -> tuple[Fraction, Fraction] | None:
     """Between what and what the best policy earns, by the values of all states; None if too many.
 
     V_l = max over a of R + discount * E[V_{l+1}], rounded up, from V = 0 at the end. Without a
-    horizon, sweeps start from the V of the weights, which was proved to lie above, and V stays
-    above. If the last one lowered V by at most c, and rounding raised it by at most e, then V is
-    above V* by at most (e + discount * c) / (1 - discount).
+    horizon, for any U: if one sweep changes U by something from c to d, then V* lies between
+    U + c / (1 - discount) and U + d / (1 - discount). Sweeps start from the values of the plan.
     """
     sizes, states = model.sizes, tuple(range(model.n_variables))
     size, n_kernels = count(states, sizes), len(model.draws[0])
-    work = size * n_kernels * len(model.draws)  # of a sweep
-    sweeps = model.horizon or MOST_WORK // work
-    too_many = size * len(model.draws) > LARGEST_MEMORY or not work <= work * sweeps <= MOST_WORK
-    if too_many or max(sizes) > states[-1]:
+    work, sweeps = sweep_work(model), model.horizon or 1
+    if not 0 < work * sweeps <= most_work:
         return None
+    if model.horizon is None:
+        sweeps = min(MOST_SWEEPS, most_work // work)
 
     def added(terms: Iterable[Term]) -> list[int]:
         tables = [spread(term.in_units(0), states, sizes) for term in terms]
         return list(map(sum, zip(*tables, strict=True))) if tables else [0] * size
 
     rewards = [added(Term(table, [Fraction(1)]) for table in tables) for tables in model.rewards]
-    pairs = zip(claim.functions, claim.weights[0], strict=True)
-    values = added(Term(table, [w]) for table, w in pairs if model.horizon is None)
+    values = [0] * size
+    if model.horizon is None:
+        assert claim.start is not None
+        assert claim.start.values is not None
+        given = struct.iter_unpack("<d", claim.start.values)
+        values = [math.ceil(Fraction(value) * UNITS) for (value,) in given]
     above, below = model.discount.numerator, model.discount.denominator
     roundings = n_kernels + len(model.rewards[0]) + 1  # in each sweep, each by less than 1
+    low = high = Fraction(0)
     for sweep in range(1, sweeps + 1):
         before, values = values, []
         for reward, draws in zip(rewards, model.draws, strict=True):
             means = spread(average(Table(states, before), draws, sizes, up), states, sizes)
             totals = [r + up(above * mean, below) for r, mean in zip(reward, means, strict=True)]
             values = list(map(max, values, totals)) if values else totals
-        if sweep < (model.horizon or 1):
+        if model.horizon is not None:
+            if sweep == model.horizon:
+                high = mean_at_start(model, Table(states, values))
+                low = high - roundings * sweep
             continue
-        error = Fraction(roundings * sweep)
-        if model.horizon is None:
-            fallen = max(0, *map(sub, before, values))
-            error = (roundings + model.discount * fallen) / (1 - model.discount)
-        high = mean_at_start(model, Table(states, values))
-        low, high = (high - error) / UNITS, high / UNITS
-        if claim.at_start is None or not low <= claim.at_start < high:
+        changes = list(map(sub, values, before))
+        mean, later = mean_at_start(model, Table(states, before)), 1 - model.discount
+        low, high = mean + (min(changes) - roundings) / later, mean + max(changes) / later
+        if claim.at_start is None or not low <= claim.at_start * UNITS < high:
             break
-    return low, high
+    return low / UNITS, high / UNITS
 
 
 # The verdict -----------------------------------------------------------------------------------
@@ -826,9 +1032,10 @@ class Verdict:
     steps: Sequence[Fraction]  # what the left side of each step's inequality nowhere exceeds
     tightest: tuple[int, Axes, str | Axes]  # the step, state and action where it is largest
     excess: Fraction  # what it is there
-    at_start: tuple[Fraction, Fraction] | None  # the best policy earns from this up to this
+    at_start: tuple[Fraction | None, Fraction] | None  # the best policy earns from this up to this
     largest_table: int  # entries
     invariants: Sequence[bool]  # whether each was proved
+    open: str = ""  # why a tighter claim for the start could not be checked
 
     @property
     def slack(self) -> Fraction:
@@ -838,14 +1045,30 @@ class Verdict:
     @property
     def tighter(self) -> bool | None:
         """Whether a tighter claim for the start is proved; None if there is none, or who knows."""
-        target, (low, high) = self.claim.at_start, self.at_start or (-math.inf, math.inf)
-        return None if target is None or low <= target < high else target >= high
+        target = self.claim.at_start
+        if target is None or target >= self.bound or self.at_start is None:
+            return None
+        low, high = self.at_start
+        if target >= high:
+            return True
+        return False if low is not None and target < low else None
 
     @property
-    def proved(self) -> bool:
+    def holds(self) -> bool:
         """Whether the bound of the weights was proved, and no tighter claim refuted."""
         good = self.slack >= 0 and self.bound <= self.claim.upper_bound
         return good and self.tighter is not False
+
+    @property
+    def in_part(self) -> bool:
+        """Whether the bound of the weights was proved, but not what is claimed beyond it."""
+        target = self.claim.at_start
+        return self.holds and self.tighter is None and target is not None and target < self.bound
+
+    @property
+    def proved(self) -> bool:
+        """Whether all that the plan claims was proved."""
+        return self.holds and not self.in_part
 
     @property
     def best(self) -> Fraction:
@@ -864,10 +1087,7 @@ class Verdict:
             return f"REFUTED: the plan claims {claimed}, its weights prove {proved}."
         if self.tighter is False:
             return "REFUTED: some policy earns more from the start than the plan claims."
-        in_part = (
-            self.tighter is None and claim.at_start is not None and claim.at_start < self.bound
-        )
-        part = " IN PART" if in_part else ""
+        part = " IN PART" if self.in_part else ""
         return f"PROVED{part}: no policy earns more than {decimal(self.best)} from the start."
 
 
@@ -878,8 +1098,17 @@ def decimal(number: Fraction, down: bool = False, digits: int = 12) -> str:
     return f"{quotient:.{digits}g}" if quotient else "0"
 
 
-def check(model: Model, claim: Claim, tell: Callable[[str], None] = lambda _: None) -> Verdict:
-    """Prove or refute what a plan claims of a model."""
+def check(
+    model: Model,
+    claim: Claim,
+    tell: Callable[[str], None] = lambda _: None,
+    start_values: Callable[..., tuple[Fraction | None, Fraction]] | None = None,
+) -> Verdict:
+    """Prove or refute what a plan claims of a model.
+
+    `start_values(model, claim, held, tell)` proves tighter claims for the start of more states than
+    this file can: the one in `values.py`, which needs numpy.
+    """
     tell("proving invariants")
     held, sizes = prove_invariants(model, claim.invariants), dict(model.sizes)
     tell("averaging functions")
@@ -892,6 +1121,11 @@ def check(model: Model, claim: Claim, tell: Callable[[str], None] = lambda _: No
             raise
         schedule = plans_schedule(claim.hint, terms, sizes)
     found = []
+    sums = len(claim.weights) * sum(
+        schedule.work[at] for needed in schedule.needed for at in needed
+    )
+    if sums > MOST_SUMS:
+        raise TooWideError(f"too much work: {sums} entries to add up; the limit is {MOST_SUMS}")
     for step in range(len(claim.weights)):
         made: Made = {}
         tell(f"step {step + 1} of {len(claim.weights)}")
@@ -907,18 +1141,27 @@ def check(model: Model, claim: Claim, tell: Callable[[str], None] = lambda _: No
     excess = sum(term.factors[worst] * entry(term.table, at, sizes) for term in terms[action])
     used = [pair for pair in zip(claim.weights[0], claim.functions, strict=True) if pair[0]]
     bound = sum((weight * mean_at_start(model, h) for weight, h in used), Fraction(0))
-    at_start = None
-    if max(steps) <= 0 and claim.at_start is not None and claim.at_start < bound:
-        tell("computing the values of all states")
-        with suppress(TooWideError):
-            at_start = values_at_start(model, claim)
+    at_start: tuple[Fraction | None, Fraction] | None = None
+    reason = ""
+    if max(steps) <= 0 and claim.start and claim.at_start is not None and claim.at_start < bound:
+        tell("computing values of states")
+        try:
+            most_work = FEW_WORK if start_values else MOST_WORK
+            if claim.start.states is None:
+                at_start = values_at_start(model, claim, most_work)
+            if at_start is None and start_values is not None:
+                at_start = start_values(model, claim, held, tell)
+            reason = "" if at_start else "the values of its states need numpy"
+        except TooWideError as error:
+            reason = str(error)
     largest = max(schedule.work[at] for needed in schedule.needed for at in needed)
     tightest = (worst + 1, state, decided or model.about["actions"][action])
-    return Verdict(claim, bound, steps, tightest, Fraction(excess), at_start, largest, held)
+    excess = Fraction(excess)
+    return Verdict(claim, bound, steps, tightest, excess, at_start, largest, held, reason)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if the plan's bound was proved, 1 if not, 2 if there is nothing that can be checked."""
+    """0 if all that the plan claims was proved, 3 if a part of it, 1 if not, 2 if unreadable."""
     try:
         expect(len(arguments) == 2, "usage: checker.py MODEL.json PLAN.npz")
         contents = [Path(path).read_bytes() for path in arguments]
@@ -928,7 +1171,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"checker: {short(error)}", file=sys.stderr)
         return 2
     print(verdict)
-    return 0 if verdict.proved else 1
+    return 0 if verdict.proved else 3 if verdict.in_part else 1
 
 
 if __name__ == "__main__":

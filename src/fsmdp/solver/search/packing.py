@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsmdp.model.lookup import Integers
 from fsmdp.policies.keys import Packing, pack_all
 from fsmdp.solver.search.relevance import Relevance
+
+
+def unpack_keys(packing: Packing, keys: Integers) -> Integers:
+    """States from keys without a step, (n_keys, n_variables)."""
+    return np.asarray((keys[:, packing.word] >> packing.shift) & packing.field)
 
 
 def pack_variables(sizes: tuple[int, ...], relevance: Relevance) -> Packing:

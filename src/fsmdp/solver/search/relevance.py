@@ -19,7 +19,7 @@ the original one, and the other way round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.planning.bound import Box
 
 Flags = NDArray[np.bool_]
 
@@ -63,6 +64,17 @@ class Relevance:
             inside = (states[:, trap.variables] == np.array(trap.values)).all(axis=1)
             flags &= trap.kept | ~inside[:, None]
         return flags
+
+    def boxes(self, model: FactoredMDP) -> Iterator[Box]:
+        """Values that variables never leave, and the variables that matter there."""
+        for guard, kept in zip(self.guards, self.kept, strict=True):
+            reaches = _reachable_values(model, guard)
+            for row, flags in zip(reaches, kept, strict=True):
+                reached = tuple(np.flatnonzero(row).tolist())
+                yield Box((guard,), (reached,), tuple(np.flatnonzero(flags).tolist()))
+        for trap in self.traps:
+            values = tuple((value,) for value in trap.values)
+            yield Box(trap.variables, values, tuple(np.flatnonzero(trap.kept).tolist()))
 
 
 NOTHING_KNOWN = Relevance()

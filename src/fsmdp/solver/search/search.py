@@ -33,8 +33,8 @@ from fsmdp.simulation.simulate import new_record, simulate
 from fsmdp.solver.search import graph as graphs
 from fsmdp.solver.search.graph import Graph, Ground, Store, number_of
 from fsmdp.solver.search.heuristic import Heuristic, local_values
-from fsmdp.solver.search.packing import pack_variables
-from fsmdp.solver.search.relevance import find_relevance
+from fsmdp.solver.search.packing import pack_variables, unpack_keys
+from fsmdp.solver.search.relevance import Relevance, find_relevance
 from fsmdp.solver.search.successors import new_workspace
 from fsmdp.solver.search.trials import (
     CLOSED,
@@ -83,6 +83,20 @@ class Found:
     states: int
     expanded: int
     bytes: int = field(repr=False)
+    proof: Expanded = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expanded:
+    """The states that were expanded, by which the upper bound can be proved again.
+
+    What is irrelevant is 0 in them. `upper` are their upper bounds without a horizon; with one,
+    those of all steps follow from the states.
+    """
+
+    states: Integers  # (n_expanded, n_variables)
+    upper: Floats | None  # (n_expanded,)
+    relevance: Relevance
 
 
 def search(
@@ -143,8 +157,8 @@ class _Run:
         finite = model.horizon is not None
         n_steps = 1 if model.horizon is None else model.horizon + 1
         rules = flat_rules(model)
-        relevance = find_relevance(model, *_sample_states(model, self.rng))
-        packing = pack_variables(model.sizes, relevance)
+        self.relevance = find_relevance(model, *_sample_states(model, self.rng))
+        packing = pack_variables(model.sizes, self.relevance)
         ceiling, floor, self.safest, scale = _trivial_bounds(model, n_steps)
         self.scale = scale
         below = _no_values(n_steps) if lower is None else local_values(model, *lower)
@@ -296,7 +310,7 @@ class _Run:
         upper, lower = self.bounds()
         solved = self.closed(tolerance)
         graph = self.store.graph
-        expanded = int((graph.first_action[: graph.counts[graphs.STATES]] >= 0).sum())
+        expanded = np.flatnonzero(graph.first_action[: graph.counts[graphs.STATES]] >= 0)
         known = self.ground.ceiling[0] - self.ground.floor[0]
         far_apart = upper - lower > FAR_APART * min(known, upper - self.ground.floor[0])
         policy = self._policy(False, self.guide if proved else safest, not proved)
@@ -309,8 +323,13 @@ class _Run:
             self._policy(True, self.guide, self.turns <= GUIDED) if far_apart else policy,
             int(self.tally[0]),
             int(graph.counts[graphs.STATES]),
-            expanded,
+            len(expanded),
             self.store.bytes,
+            Expanded(
+                unpack_keys(self.ground.packing, graph.keys[expanded]),
+                graph.upper[expanded, 0] if self.model.horizon is None else None,
+                self.relevance,
+            ),
         )
 
     def _policy(self, hopeful: bool, elsewhere: CompiledPolicy, safe: bool) -> ArrayPolicy:
