@@ -17,7 +17,6 @@ from itertools import islice, product
 
 import numpy as np
 import pytest
-from tests.mutations import damaged, mutated_data
 
 import fsmdp
 from fsmdp import domains
@@ -29,6 +28,7 @@ from fsmdp.solver.search.search import search
 from fsmdp.solver.view import View
 from fsmdp.verification import checker
 from fsmdp.verification.values import start_values
+from tests.mutations import damaged, mutated_data
 
 ROUNDING = 1e-9
 """Of exact values in floating point, against which claims are compared."""
