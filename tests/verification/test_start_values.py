@@ -276,6 +276,20 @@ def test_what_does_not_fit_is_left_out_with_a_warning(tmp_path, monkeypatch, cap
     assert again.bound.proof == "elimination"
 
 
+def test_a_bound_is_written_as_far_as_it_is_proved(tmp_path, caplog):
+    model = domains.sysadmin(4, horizon=4)
+    plan = fsmdp.plan(model, time_limit=10)
+    lower = dataclasses.replace(plan.bound, at_start=plan.upper_bound - 1, proof="magic")
+    dataclasses.replace(plan, bound=lower).save(tmp_path / "plan.npz")
+    assert ", by magic, cannot be proved by a file, which claims " in caplog.text
+    again = fsmdp.load_plan(tmp_path / "plan.npz")
+    assert again.upper_bound == pytest.approx(plan.upper_bound)
+    assert again.bound.proof == "exact values"
+    mine = checker.read_model(model_bytes(model))
+    claim = checker.read_claim((tmp_path / "plan.npz").read_bytes(), mine)
+    assert checker.check(mine, claim, start_values=start_values).proved
+
+
 def test_a_loaded_plan_is_saved_with_its_proof(tmp_path):
     model = domains.sysadmin(3, horizon=None, discount=0.9)
     plan = fsmdp.plan(model, time_limit=10)

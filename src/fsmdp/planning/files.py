@@ -222,6 +222,12 @@ def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> N
         arrays.pop("values", None)
     else:
         about["at_start"] = at_start
+        claimed, written = upper(bound.at_start, 6), upper(at_start, 6)
+        if written != claimed:
+            log.warning(
+                "the plan's bound %s, by %s, cannot be proved by a file, which claims %s, by %s",
+                *(claimed, bound.proof, written, about["proof"]),
+            )
     arrays["about"] = pack_json(about)
 
 
