@@ -215,6 +215,23 @@ def test_bounds_are_proved_where_moved_rewards_are_rounded(constant, method, dis
     assert verdict.bound <= verdict.claim.upper_bound
 
 
+@pytest.mark.parametrize("discount", [1.0, 0.99])
+def test_moving_rewards_costs_a_bound_no_more_than_rounding(discount):
+    model = shifted(sysadmin(3, horizon=60), 0.1)
+    model = FactoredMDP(
+        model.variables,
+        model.actions,
+        model.conditionals,
+        model.rewards,
+        60,
+        dict(zip((v.name for v in model.variables), model.initial, strict=True)),
+        discount,
+    )
+    plan = fsmdp.plan(model, method="joint")
+    assert 0 <= plan.upper_bound - plan.certified_objective <= 1e-11 * plan.upper_bound
+    assert plan.certified_objective == pytest.approx(plan.objective, rel=1e-6)
+
+
 def test_q_values_of_a_plan_are_in_the_unit_of_the_model():
     model = shifted(scaled(sysadmin(3, horizon=5), 8.0), 5.0)
     plan = fsmdp.plan(model, method="stagewise")

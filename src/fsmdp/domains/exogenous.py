@@ -11,7 +11,6 @@ from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.domains.registry import Domain, realizable_start_value, register
 from fsmdp.exact.solutions import ExactSolution
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -66,7 +65,7 @@ class ExogenousBlock:
         check_whole("exogenous block", "seed", self.seed, 0)
         check_probability("exogenous block", "shock", self.shock)
         check_horizon(self.horizon, self.discount)
-        rng = generator(self.seed, Purpose.MODEL)
+        rng = np.random.default_rng(self.seed)
         calm = rng.uniform((0.1, 0.7), (0.5, 0.95), (self.factors, 2))
         resilience = rng.uniform(0.1, 0.6, self.factors)
         worths = rng.uniform(0.5, 1.5, self.factors)

@@ -14,7 +14,6 @@ from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.domains.registry import Domain, realizable_start_value, register
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
-from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -95,7 +94,7 @@ class Influence:
         strengths = np.arange(self.campaigns + 1) / max(1, self.campaigns)
         blocks = 1 + (np.arange(1, self.nodes + 1) * self.campaigns - 1) // self.nodes
         reached = np.arange(self.campaigns + 1)[:, None] == blocks
-        worths = generator(self.seed, Purpose.MODEL).uniform(0.8, 1.2, self.nodes)
+        worths = np.random.default_rng(self.seed).uniform(0.8, 1.2, self.nodes)
         derived = {
             "graph": graph,
             "choice": choice / choice.sum(),

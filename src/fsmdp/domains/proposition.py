@@ -6,7 +6,6 @@ import numpy as np
 
 from fsmdp.domains.arguments import check_whole
 from fsmdp.domains.registry import Domain, register
-from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.cases import Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -35,7 +34,7 @@ def proposition_one(
     """
     check_whole("proposition 1", "bits", bits, 1, MOST_BITS)
     check_whole("proposition 1", "seed", seed, 0)
-    rng = generator(seed, Purpose.MODEL)
+    rng = np.random.default_rng(seed)
     n_states = 2**bits
     successors = rng.integers(1, n_states, size=n_states)
     rewards = rng.choice(RISKY_REWARDS, size=n_states)

@@ -12,7 +12,6 @@ import numpy as np
 from fsmdp.domains.arguments import check_switch, check_whole
 from fsmdp.domains.registry import Domain, register
 from fsmdp.errors import ModelError
-from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -84,7 +83,7 @@ def random_model(
             f"random: tables could have {largest_size}^{exponent} entries, expected at most "
             f"{LARGEST_TABLE}; use a smaller largest_size or largest_parents."
         )
-    rng = generator(seed, Purpose.MODEL)
+    rng = np.random.default_rng(seed)
     state = [Variable(f"x{i}", _size(rng, largest_size)) for i in range(variables)]
     hidden = [Variable(f"z{i}", _size(rng, largest_size)) for i in range(latents)]
     names = [f"a{i}" for i in range(actions)]

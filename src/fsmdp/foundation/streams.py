@@ -3,7 +3,8 @@
 A number that was drawn to choose something must not be drawn again to judge what was chosen. So
 whoever draws names a purpose of this list; the generator is seeded with a SHA-256 digest of seed,
 purpose and further parts. (Sums such as seed + 1 give one purpose the stream that another has
-with the next seed, and NumPy makes the same generator of 0, (0, 0) and [0, 0, 0].)
+with the next seed, and NumPy makes the same generator of 0, (0, 0) and [0, 0, 0].) Domains draw
+the parameters of a model from NumPy's generator of its seed, so that a seed keeps its model.
 """
 
 from __future__ import annotations
@@ -20,9 +21,6 @@ class Purpose(StrEnum):
 
     EPISODES = "episodes"
     """Rollouts, which Gymnasium seeds likewise: NumPy's generator of the seed itself."""
-
-    MODEL = "model"
-    """Parameters of models of the domains."""
 
     LEARNING = "learning"
     """Episodes of `learn`."""

@@ -154,9 +154,10 @@ class Normalised:
         for row in reversed(range(1 if horizon is None else horizon)):
             constant, added = float(found[row, 0]), float(self.above[row])
             total = constant + added
-            margin = _rounding(total, constant, added) + discount * excess
+            rounding = _rounding(total, constant, added)
+            margin = rounding + discount * excess
             found[row, 0] = total + margin
-            excess = 2 * margin
+            excess = margin + rounding
         return found, excess
 
     def _moved(self, number: float, added: Floats, direction: float, excess: float = 0.0) -> float:
