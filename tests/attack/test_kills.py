@@ -73,6 +73,7 @@ class Attack:
 def test_a_plan_is_old_or_whole(tmp_path, capsys):
     path = tmp_path / "plan.npz"
     arguments = ("plan", "sysadmin:ring:8", "--method", "programs", "--output", path, "--quiet")
+    run(*arguments)  # compiles
     seconds, _ = run(*arguments)
     whole = fsmdp.load_plan(path)
     old = fsmdp.plan(fsmdp.domains.sysadmin(2), method="programs")
