@@ -95,7 +95,9 @@ def test_generators_are_made_in_one_place():
     """But for those that are given none, models of a seed, and constants that are no draws."""
     allowed = {"foundation/streams.py", "interop/rddl/agent.py", "solver/places.py"}
     allowed |= {"verification/values.py"}
-    allowed |= {f"domains/{name}.py" for name in ("exogenous", "influence", "proposition", "random")}
+    allowed |= {
+        f"domains/{name}.py" for name in ("exogenous", "influence", "proposition", "random")
+    }
     found = {
         path.relative_to(SOURCES).as_posix()
         for path in SOURCES.rglob("*.py")

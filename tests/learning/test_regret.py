@@ -289,7 +289,7 @@ def ring_regret(name, seeds, episodes):
 
 @pytest.mark.parametrize("name", ["practical", "weissman"])
 def test_regret_on_a_ring_of_8_is_on_course(name):
-    regret, target = ring_regret(name, seeds=1, episodes=200)
+    regret, target = ring_regret(name, seeds=3, episodes=200)
     assert regret <= target / 2
 
 

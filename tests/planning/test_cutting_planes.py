@@ -60,7 +60,7 @@ def test_stages_by_cuts_reach_the_enumerated_optimum_of_every_stage(problem):
     assert set(cuts.steps.tolist()) == set(range(problem.network.horizon))
 
 
-def test_a_joint_master_started_from_stages_needs_fewer_rounds():
+def test_a_joint_master_started_from_stages_needs_no_more_rounds_and_fewer_iterations():
     model = domains.sysadmin(8, topology="bidirectional-ring", horizon=20)
     network, intervals = network_of_model(model, fsmdp.Basis.singles(model))
     uniform = state_means("uniform", network.basis, model)
@@ -71,7 +71,8 @@ def test_a_joint_master_started_from_stages_needs_fewer_rounds():
     by_rows = solve_joint(network, intervals, means).objective
     assert warm.certified == pytest.approx(by_rows, rel=1e-5)
     assert cold.certified == pytest.approx(by_rows, rel=1e-5)
-    assert warm.rounds < cold.rounds
+    assert warm.rounds <= cold.rounds
+    assert warm.iterations < cold.iterations
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 5])

@@ -58,12 +58,16 @@ def test_a_chain_is_walked_to_its_end_where_chance_never_comes():
 def test_losses_fall_with_the_basis_of_our_own_learners():
     model = domains.sysadmin(4, horizon=6)
     best = fsmdp.solve_exactly(model).start_value
-    learner = fsmdp.RLSVI(structure_of(model), known_rewards=model.rewards)
-    history = fsmdp.learn(model, learner, episodes=400, seed=2)
-    assert best - history.returns[-200:].mean() < 0.03 * best
-    assert best - history.returns[:20].mean() > best - history.returns[-200:].mean()
-    assert history.heuristic
-    assert np.isnan(history.optimistic_values).all()
+    early, late = [], []
+    for seed in range(5):
+        learner = fsmdp.RLSVI(structure_of(model), known_rewards=model.rewards, seed=seed)
+        history = fsmdp.learn(model, learner, episodes=400, seed=seed)
+        early.append(history.returns[:20].mean())
+        late.append(history.returns[-200:].mean())
+        assert history.heuristic
+        assert np.isnan(history.optimistic_values).all()
+    assert best - np.mean(late) < 0.03 * best
+    assert np.mean(late) > np.mean(early)
 
 
 @pytest.mark.parametrize("world", ["model", "environment"])
