@@ -244,6 +244,45 @@ def test_q_values_of_a_plan_are_in_the_unit_of_the_model():
         assert plan.q_values(state)[position] == pytest.approx(expected)
 
 
+def lock(constant):
+    """Six bits, opened one after the other, then 1 a step; all numbers are exact in binary."""
+    names = [f"bit-{i}" for i in range(6)]
+    conditionals = []
+    for i, name in enumerate(names):
+        open_it = [[1.0, 0.0], [0.0, 1.0]]
+        if i:
+            table = np.zeros((2, 2, 2))
+            table[0] = [[1, 0], [0, 1]]
+            table[1] = [[0, 1], [0, 1]]
+            push = Case([f"push-{i}"], [names[i - 1], name], table)
+        else:
+            push = Case(["push-0"], [], [0.0, 1.0])
+        conditionals.append(Conditional(name, [push, Case(ANY, [name], open_it)]))
+    actions = ["wait", *(f"push-{i}" for i in range(6))]
+    cost = [Case(["wait"], [], constant), Case(ANY, [], constant - 2.0**-7)]
+    prize = Case(ANY, [names[-1]], [constant, constant + 1])
+    rewards = [
+        Reward("prize", prize, low=constant, high=constant + 1),
+        Reward("cost", cost, low=constant - 1, high=constant),
+    ]
+    return FactoredMDP([Variable(n, 2) for n in names], actions, conditionals, rewards, 60)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_constant_that_dwarfs_all_rewards_does_not_end_planning(exact):
+    plain, moved = (fsmdp.plan(lock(c), rounds=1, exact=exact) for c in (0.0, 2.0**44))
+    states = np.stack([axis.ravel() for axis in np.indices((2,) * 6)], axis=1)
+    np.testing.assert_array_equal(moved.actions(states), plain.actions(states))
+    earned = fsmdp.rollout(lock(0.0), moved, 10).mean
+    assert earned == pytest.approx(54 - 6 / 128)
+
+
+def test_exact_values_come_before_long_episodes():
+    model = sysadmin(4, horizon=None, discount=0.9999)
+    plan = fsmdp.plan(model)
+    assert [line.what for line in plan.log] == ["exact values, solved"]
+
+
 def test_the_log_is_in_the_unit_of_the_model():
     lines = []
     model = shifted(scaled(sysadmin(4, horizon=5), 64.0), 100.0)

@@ -247,18 +247,20 @@ def saving(group: Sequence[int], sizes: Sequence[int]) -> float:
 
 def _joined_units(units: Sequence[Scope], pairs: Booleans, sizes: Sequence[int]) -> list[Scope]:
     """Units, some of them joined to larger ones, those that save the most states first."""
-    neighbours = [
-        _bits(
-            v
-            for v, other in enumerate(units)
-            if u != v and all(pairs[i, j] for i in unit for j in other)
-        )
-        for u, unit in enumerate(units)
-    ]
+    members = np.zeros((len(units), len(pairs)))
+    for u, unit in enumerate(units):
+        members[u, list(unit)] = 1.0
+    lengths = members.sum(axis=1)
+    together = members @ pairs @ members.T == np.outer(lengths, lengths)  # all pairs are exclusive
+    np.fill_diagonal(together, False)
+    neighbours = [_bits(np.flatnonzero(row)) for row in together]
     found: list[Scope] = []
     left = _bits(range(len(units)))
     while left:
-        cliques = [_clique(u, neighbours, left) for u in _positions(left)]
+        joinable = [u for u in _positions(left) if neighbours[u] & left]
+        if not joinable:
+            return [*found, *(units[u] for u in _positions(left))]
+        cliques = [_clique(u, neighbours, left) for u in joinable]
         joined = [tuple(sorted(i for u in clique for i in units[u])) for clique in cliques]
         gains = [saving(group, sizes) for group in joined]
         best = max(range(len(joined)), key=lambda at: (gains[at], [-i for i in joined[at]]))

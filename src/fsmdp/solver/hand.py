@@ -150,8 +150,12 @@ class Hand:
         """Whether the gap is as small as was asked for."""
         if self.proved is not None:
             return True
-        gap = self.gap
-        return gap is not None and gap <= (wanted or 0.0)
+        gap, best = self.gap, self.judge.incumbent
+        if wanted or best is None:
+            return gap is not None and wanted is not None and gap <= wanted
+        # In the unit of the normalised model: beside a large constant all gaps look small.
+        size, span = self.model.largest_size_of_return, self.model.span_of_return
+        return relative_gap(self.upper_bound, best.mean, size, span) <= 0
 
     def solved(self, name: str, view: View, policy: PlannedPolicy, proved: Proved) -> None:
         """Take a policy that is proved to be optimal."""

@@ -53,6 +53,9 @@ PATIENCE = 3
 GROWTH = 3
 """A basis grows by one function for so many that it has, at least by twenty."""
 
+LONG_EPISODE = 2000
+"""Steps beyond which baselines are simulated after exact values were tried."""
+
 QUICKLY = 2.0
 """Seconds that exact values may be expected to take to be tried before anything else."""
 
@@ -147,9 +150,10 @@ class Loop:
         """After each step, what is in hand is looked at."""
         model = self.model
         plain = View("", model)
-        for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
-            self.hand.consider(name, plain, array_policy(name, model, policy))
-            yield
+        # Long episodes take longer to simulate than exact values of few states to compute.
+        is_long = self.hand.judge.arena.steps > LONG_EPISODE
+        if not is_long:
+            yield from self._baselines(plain)
         views = views_of(model) if self.basis is None else (plain,)
         smallest = listed_view(min(views, key=lambda view: view.model.n_states))
         needed = None
@@ -159,6 +163,8 @@ class Loop:
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
             yield
+        if is_long:
+            yield from self._baselines(plain)
         # Compiled before anything runs beside it, and only what is used.
         for name in ("linear programs", "fits"):
             self.hand.compile(name)
@@ -197,6 +203,13 @@ class Loop:
             yield
         self._take_offers(engines)
         yield
+
+    def _baselines(self, plain: View) -> Iterator[None]:
+        """Two policies that need no planning."""
+        model = self.model
+        for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
+            self.hand.consider(name, plain, array_policy(name, model, policy))
+            yield
 
     def _has_time_for(self, needed: float | None) -> bool:
         """Whether exact values of all states are worth a try."""
