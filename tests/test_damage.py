@@ -14,7 +14,7 @@ from fsmdp import ModelError, domains
 from fsmdp.experiments.executors.local import LocalExecutor
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
-from fsmdp.foundation.digests import seal
+from fsmdp.foundation.disk import seal
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.interop.rddl.cache import recall, store
 from fsmdp.learning.cells.statistics import Statistics

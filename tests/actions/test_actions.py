@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.joint_models import allowed_by_hand, joint_actions, joint_model
 
 import fsmdp
-from fsmdp.foundation.digests import seal
+from fsmdp.foundation.disk import seal
 from fsmdp.model.actions import MOST_LISTED
 from fsmdp.model.files import from_bytes, to_dict
 

@@ -9,7 +9,7 @@ import pytest
 
 import fsmdp
 from fsmdp.errors import FsmdpError, TrivialBoundWarning
-from fsmdp.foundation.memory import begin_peak, peak_memory
+from fsmdp.foundation.threads import begin_peak, peak_memory
 from fsmdp.solver.plan import METHODS
 
 pytestmark = pytest.mark.slow

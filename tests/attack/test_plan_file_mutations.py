@@ -20,8 +20,16 @@ import pytest
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.foundation.arrays import EPOCH, PRIVATE, UNIX, array_bytes, pack_json, read_arrays
-from fsmdp.foundation.digests import digest_arrays, seal
+from fsmdp.foundation.disk import (
+    EPOCH,
+    PRIVATE,
+    UNIX,
+    array_bytes,
+    digest_arrays,
+    pack_json,
+    read_arrays,
+    seal,
+)
 from fsmdp.model.files import to_dict
 from fsmdp.solver.proofs import proof_by_search
 from fsmdp.solver.search.search import search

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fsmdp
 from fsmdp.cli import entry
 from fsmdp.cli.verify import _above, _progress
-from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.disk import pack_json, read_arrays, write_arrays
 
 
 def run(*arguments):

@@ -34,8 +34,8 @@ from fsmdp.experiments.store import (
     write_json,
 )
 from fsmdp.experiments.summary import Interval, summarise
-from fsmdp.foundation import arrays
-from fsmdp.foundation.digests import seal
+from fsmdp.foundation import disk as arrays
+from fsmdp.foundation.disk import seal
 
 DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
 

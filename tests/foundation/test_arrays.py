@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from fsmdp import ModelError
-from fsmdp.foundation.arrays import (
+from fsmdp.foundation.disk import (
     EPOCH,
     PRIVATE,
     UNIX,
     array_bytes,
+    digest_arrays,
     pack_json,
     read_arrays,
     unpack_json,
     write_arrays,
 )
-from fsmdp.foundation.digests import digest_arrays
 
 ARRAYS = {
     "floats": np.arange(6.0).reshape(2, 3),

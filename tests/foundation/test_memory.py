@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fsmdp.foundation.memory import begin_peak, peak_memory
+from fsmdp.foundation.threads import begin_peak, peak_memory
 
 HELD = 2**26
 

@@ -17,7 +17,7 @@ from tests.learning.learning_models import (
 
 import fsmdp
 from fsmdp import ModelError, domains
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.policies.arrays import FOLDED
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from tests.planning.test_plan_files import run_apart
 
 import fsmdp
 from fsmdp import FsmdpError, domains
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.disk import read_arrays, write_arrays
 
 LEARNERS = {
     "UCRLFactored": lambda s, model: fsmdp.UCRLFactored(s, replan=0.5),

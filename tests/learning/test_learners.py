@@ -14,7 +14,7 @@ from tests.learning.learning_models import (
 
 import fsmdp
 from fsmdp import ModelError, domains
-from fsmdp.foundation.arrays import write_arrays
+from fsmdp.foundation.disk import write_arrays
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics

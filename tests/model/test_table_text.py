@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp import ModelError
-from fsmdp.foundation.digests import seal
+from fsmdp.foundation.disk import seal
 from fsmdp.model import table_text
 from fsmdp.model.files import from_bytes, to_dict
 from fsmdp.model.table_text import TableText, nested_array, parse_document

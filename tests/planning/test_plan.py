@@ -11,7 +11,7 @@ import pytest
 import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
 from fsmdp.elimination import lp_rows
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.planning.bellman import network_of_model, state_means
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.intervals import Intervals

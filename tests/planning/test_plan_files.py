@@ -11,7 +11,7 @@ from tests.mutations import mutated_arrays, mutated_data
 
 import fsmdp
 from fsmdp import FsmdpError, domains
-from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.disk import pack_json, read_arrays, write_arrays
 
 ROOT = Path(__file__).parents[2]
 

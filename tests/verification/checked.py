@@ -6,8 +6,7 @@ import tempfile
 from fractions import Fraction
 from pathlib import Path
 
-from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
-from fsmdp.foundation.digests import seal
+from fsmdp.foundation.disk import pack_json, read_arrays, seal, write_arrays
 from fsmdp.model.files import to_dict
 from fsmdp.verification.checker import check, read_claim, read_model
 

@@ -12,7 +12,7 @@ from test_junk_files import about_of, entry_of, packed, parts_of, with_about
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.foundation.arrays import array_bytes, read_arrays, write_arrays
+from fsmdp.foundation.disk import array_bytes, read_arrays, write_arrays
 from fsmdp.verification import checker
 
 MEMORY = 2**30

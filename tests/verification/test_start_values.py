@@ -16,7 +16,7 @@ from tests.rational import RationalModel
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.foundation.arrays import read_arrays, write_arrays
+from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.planning.bound import StartProof
 from fsmdp.solver.hand import rounding
 from fsmdp.solver.proofs import proof_by_search

@@ -55,7 +55,7 @@ SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–"
 def run() -> int:
     """Run the command line and give its exit code; what a user can mend is one line."""
     from fsmdp.errors import FsmdpError, SizeError
-    from fsmdp.foundation.memory import is_shortage
+    from fsmdp.foundation.threads import is_shortage
 
     print_anything()
     try:
@@ -84,7 +84,7 @@ def run() -> int:
 def _check_address_space(arguments: Sequence[str]) -> None:
     """Refuse a limit (`ulimit -v`) in which a command's libraries abort instead of raising."""
     from fsmdp.errors import SizeError
-    from fsmdp.foundation.memory import address_space
+    from fsmdp.foundation.threads import address_space
 
     name = next((one for one in arguments if not one.startswith("-")), "")
     needed = ADDRESS_SPACE.get(name, 0)

@@ -84,8 +84,7 @@ def _model_file(text: str) -> bytes:
     from pathlib import Path
 
     from fsmdp.experiments.catalog import read_model
-    from fsmdp.foundation.digests import seal
-    from fsmdp.foundation.disk import read_file
+    from fsmdp.foundation.disk import read_file, seal
     from fsmdp.model.files import LARGEST_FILE, to_dict
 
     if text.endswith(".json") or Path(text).is_file():

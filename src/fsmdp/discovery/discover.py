@@ -13,7 +13,7 @@ from fsmdp.discovery.transitions import Transitions, as_share, as_transitions, p
 from fsmdp.discovery.trees import Tree
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, plural
-from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import facts_table
 from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.options import as_probability
 from fsmdp.model.basis import Basis

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip
 from fsmdp.foundation.disk import read_file
-from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.kinds import Document, explain
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Table
 

@@ -19,7 +19,7 @@ from fsmdp.experiments.own import find_learner, look_in, refuse_code
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
-from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.kinds import Document, explain
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
 
 LARGEST_FILE = 2**20

@@ -26,8 +26,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import RunSetting, Specification
 from fsmdp.foundation.checks import clip, is_number, is_whole, plural, show, show_names
-from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
-from fsmdp.foundation.disk import make_folder, read_file, remove_leftovers, write_file
+from fsmdp.foundation.disk import (
+    DIGEST,
+    check_digest,
+    check_seal,
+    digest_bytes,
+    make_folder,
+    read_file,
+    remove_leftovers,
+    seal,
+    write_file,
+)
 
 if TYPE_CHECKING:
     import polars

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus
-from fsmdp.foundation.html import figures_table
-from fsmdp.foundation.numbers import mean_and_error
+from fsmdp.foundation.numbers import figures_table, mean_and_error
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:

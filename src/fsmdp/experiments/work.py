@@ -25,7 +25,7 @@ from fsmdp.experiments.store import (
     frame_bytes,
     source_of,
 )
-from fsmdp.foundation.memory import is_shortage
+from fsmdp.foundation.threads import is_shortage
 
 if TYPE_CHECKING:
     import polars

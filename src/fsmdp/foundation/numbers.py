@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from html import escape
 
 TINY, PLAIN = 1e-6, 1e15
 """Numbers of a size between these are written out; beyond them zeros are not counted by eye."""
@@ -129,3 +131,36 @@ def percent_at_most(fraction: float) -> str:
 def count_of_states(log10: float) -> str:
     """A number of states from its logarithm: 256, or 10^18.1."""
     return f"{round(10**log10):,}" if log10 < COUNTED else f"10^{log10:.1f}"
+
+
+LONGEST = 300
+
+
+def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
+    """A titled table with a row for each fact; what is None is left out."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(_clipped(str(value)))}</td></tr>'
+        for name, value in facts
+        if value is not None
+    )
+    return f"<table>{_caption(title)}<tbody>{rows}</tbody></table>"
+
+
+def figures_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A titled table with a line of figures for each thing; what is None is left empty."""
+    head = "".join(f"<th>{escape(one)}</th>" for one in headings)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f"<table>{_caption(title)}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    return f"<td>{'' if value is None else escape(_clipped(str(value)))}</td>"
+
+
+def _caption(title: str) -> str:
+    return f'<caption style="text-align:left"><b>{escape(title)}</b></caption>'
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -13,7 +13,7 @@ import numpy as np
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import as_items, as_tuple, check_size, plural, show, show_count
 from fsmdp.foundation.equality import Compared
-from fsmdp.foundation.html import facts_table
+from fsmdp.foundation.numbers import facts_table
 from fsmdp.model.tables import Floats, Table, as_scope, bound_table
 from fsmdp.model.variables import (
     Scope,

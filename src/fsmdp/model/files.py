@@ -19,9 +19,8 @@ from pydantic import (
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, show_names
-from fsmdp.foundation.digests import DIGEST, check_seal, seal
-from fsmdp.foundation.disk import read_file, write_file
-from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.disk import DIGEST, check_seal, read_file, seal, write_file
+from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.progress import stages
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.basis import MOST_AXES

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
 from fsmdp.foundation.equality import Compared
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import count_of_states
+from fsmdp.foundation.numbers import count_of_states, facts_table
 from fsmdp.model.actions import Actions, action_variables, inputs_of, n_joint, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases

@@ -21,8 +21,7 @@ from fsmdp.foundation.checks import (
     show_count,
 )
 from fsmdp.foundation.equality import Compared
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import plain
+from fsmdp.foundation.numbers import facts_table, plain
 from fsmdp.model.actions import Actions, inputs_of, n_listed, show_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import JOINT, Case, Cases, as_cases, common_groups, partition

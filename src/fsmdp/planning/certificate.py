@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import plain, upper
+from fsmdp.foundation.numbers import facts_table, plain, upper
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork

@@ -15,10 +15,16 @@ from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.elimination.hints import Hint
 from fsmdp.errors import ModelError, PlanningError
-from fsmdp.foundation.arrays import array_bytes, pack_json, read_arrays, unpack_json, write_arrays
 from fsmdp.foundation.checks import clip, show
-from fsmdp.foundation.digests import seal
-from fsmdp.foundation.documents import Document, explain
+from fsmdp.foundation.disk import (
+    array_bytes,
+    pack_json,
+    read_arrays,
+    seal,
+    unpack_json,
+    write_arrays,
+)
+from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.numbers import upper
 from fsmdp.model.actions import inputs_of, n_listed
 from fsmdp.model.basis import Basis

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import lower, percent, percent_at_most, plain, upper
+from fsmdp.foundation.numbers import facts_table, lower, percent, percent_at_most, plain, upper
 
 ROUNDING, ROUNDING_OF_SUMS = 1e-9, 1e-13
 """Differences that say nothing: relative to the span of returns, and to the largest in size."""

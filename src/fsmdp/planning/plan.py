@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import bound_text, percent_at_most, upper
+from fsmdp.foundation.numbers import bound_text, facts_table, percent_at_most, upper
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup

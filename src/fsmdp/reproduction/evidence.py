@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 from fsmdp.errors import ModelError
 from fsmdp.experiments.provenance import source_commit, versions
 from fsmdp.experiments.store import DIGESTS, frame_bytes, read_frame
-from fsmdp.foundation.digests import DIGEST, check_digest, check_seal, digest_bytes, seal
-from fsmdp.foundation.disk import make_folder, read_file, write_file
+from fsmdp.foundation.disk import (
+    DIGEST,
+    check_digest,
+    check_seal,
+    digest_bytes,
+    make_folder,
+    read_file,
+    seal,
+    write_file,
+)
 from fsmdp.reproduction.claim import Evidence, Form
 
 if TYPE_CHECKING:

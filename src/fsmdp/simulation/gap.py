@@ -10,8 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, plural, show
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import upper, with_error
+from fsmdp.foundation.numbers import facts_table, upper, with_error
 from fsmdp.foundation.progress import Report
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP

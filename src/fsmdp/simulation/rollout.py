@@ -9,8 +9,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, plural
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import plain, with_error
+from fsmdp.foundation.numbers import facts_table, plain, with_error
 from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers

@@ -16,7 +16,7 @@ from fsmdp.errors import ModelError
 from fsmdp.experiments.report import write_report
 from fsmdp.experiments.report.write import file_stems
 from fsmdp.experiments.store import read_results
-from fsmdp.foundation.digests import digest_bytes, seal
+from fsmdp.foundation.disk import digest_bytes, seal
 
 CONTROL = re.compile("[\x00-\x08\x0b\x1b\u202e]")
 SCRIPT = "<script>alert(1)</script>"

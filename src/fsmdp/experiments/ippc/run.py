@@ -13,8 +13,7 @@ from fsmdp.experiments.executors.choose import choose_executor
 from fsmdp.experiments.ippc.published import DOMAINS, INSTANCES, Problem, published
 from fsmdp.experiments.ippc.task import Settings, Task, play
 from fsmdp.foundation.checks import show, show_names
-from fsmdp.foundation.digests import DIGEST, check_seal, seal
-from fsmdp.foundation.disk import make_folder, read_file, write_file
+from fsmdp.foundation.disk import DIGEST, check_seal, make_folder, read_file, seal, write_file
 
 LARGEST_RESULT = 2**20
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.arrays import pack_json, read_arrays, write_arrays
+from fsmdp.foundation.disk import pack_json, read_arrays, write_arrays
 from fsmdp.interop.rddl.build import Imported
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.arrays import read_arrays, write_arrays
 from fsmdp.foundation.checks import clip, show
-from fsmdp.foundation.digests import digest_of
+from fsmdp.foundation.disk import digest_of, read_arrays, write_arrays
 from fsmdp.learning.cells.statistics import LARGEST_FILE
 from fsmdp.learning.learners.acting import Acting, Planned
 from fsmdp.learning.learners.learner import Learner

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.foundation.checks import as_number, plural
-from fsmdp.foundation.html import facts_table
-from fsmdp.foundation.numbers import plain, upper
+from fsmdp.foundation.numbers import facts_table, plain, upper
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.options import as_probability

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
-from fsmdp.foundation.digests import digest_of
+from fsmdp.foundation.disk import digest_of
 from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, counts_of, episode_of
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.acting import Acting
