@@ -25,8 +25,9 @@ from fsmdp import (
     solve_exactly,
 )
 from fsmdp.exact.flat import enumerate_states, solve_flat
-from fsmdp.model import exclusive, supports
-from fsmdp.model.exclusive import cover, exclusive_groups
+from fsmdp.model import supports
+from fsmdp.model import supports as exclusive
+from fsmdp.model.supports import cover, exclusive_groups
 
 SEEDS = st.integers(0, 100_000)
 
@@ -374,6 +375,6 @@ def test_variables_that_exclude_none_are_not_looked_at_again(monkeypatch):
     def no_clique(*_):
         raise AssertionError
 
-    monkeypatch.setattr("fsmdp.model.exclusive._clique", no_clique)
+    monkeypatch.setattr("fsmdp.model.supports._clique", no_clique)
     variables = [fsmdp.Variable(f"x{i}", 2) for i in range(1000)]
     assert cover(np.zeros((1000, 1000), dtype=bool), variables) == ()

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import fsmdp
 from fsmdp import ModelError
 from fsmdp.foundation.disk import seal
-from fsmdp.model import table_text
-from fsmdp.model.files import from_bytes, to_dict
-from fsmdp.model.table_text import TableText, nested_array, parse_document
+from fsmdp.model import files as table_text
+from fsmdp.model.files import TableText, from_bytes, nested_array, parse_document, to_dict
 
 
 def read_as_json(text, sizes):

@@ -9,7 +9,7 @@ from operator import index as as_index
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
@@ -20,13 +20,14 @@ from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import (
     ROW_TOLERANCE,
+    Ancestry,
     Conditional,
     Dynamics,
+    Kernel,
     float32_hint,
     normalised,
     resolve_dynamics,
 )
-from fsmdp.model.contexts import contexts_of
 from fsmdp.model.marginals import Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
@@ -51,6 +52,51 @@ from fsmdp.model.variables import (
     positions_by_name,
     table_size,
 )
+
+Integers = NDArray[np.int64]
+
+
+def contexts_of(ancestry: Ancestry, sizes: Sequence[int], n_variables: int) -> Integers | None:
+    """A number for each assignment of the parents: equal where no kernel can tell them apart.
+
+    None if all are different. `sizes` are those of state variables and action variables.
+    Cost: the kernels' tables, and the assignments of all parents once for each of them.
+    """
+    scope = ancestry.parent_scope
+    shape = tuple(sizes[position] for position in scope)
+    columns = []
+    for kernel in ancestry.kernels:
+        rows = _rows(kernel, n_variables)
+        spread = [sizes[p] if p in kernel.parents else 1 for p in scope]
+        columns.append(np.broadcast_to(rows.reshape(spread), shape).ravel())
+    distinct, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    if distinct.shape[1] == table_size(shape):
+        return None
+    return np.asarray(number, dtype=np.int64).ravel()
+
+
+def _rows(kernel: Kernel, n_variables: int) -> Integers:
+    """A number for each assignment of a kernel's parents, the same where a parent is idle.
+
+    Under given values of action variables a state variable is idle if nothing depends on it.
+    """
+    n_parents = len(kernel.parents)
+    shape = kernel.table.shape[:n_parents]
+    n_state = sum(parent < n_variables for parent in kernel.parents)
+    found = np.zeros(shape, dtype=np.int64)
+    first = 0
+    for chosen in np.ndindex(*shape[n_state:]):
+        at = (slice(None),) * n_state + chosen
+        part = kernel.table[at]
+        kept = [
+            1 if (np.diff(part, axis=axis) == 0).all() else size
+            for axis, size in enumerate(shape[:n_state])
+        ]
+        count = table_size(kept)
+        found[at] = first + np.arange(count).reshape(kept)
+        first += count
+    return found
+
 
 Start = int | Floats
 """How a variable starts: at a value, or drawn from a distribution."""

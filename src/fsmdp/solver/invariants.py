@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 
 from fsmdp.foundation.streams import Purpose, derived_seed
-from fsmdp.model.exclusive import family
 from fsmdp.model.invariants import (
     LARGEST_LOCAL,
     LARGEST_TOTAL,
@@ -19,7 +18,7 @@ from fsmdp.model.invariants import (
     prove,
 )
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.supports import Booleans
+from fsmdp.model.supports import Booleans, family
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.followed import array_policy
 from fsmdp.simulation.gap import idle_action

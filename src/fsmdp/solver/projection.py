@@ -8,7 +8,7 @@ import numpy as np
 
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional, Kernel
-from fsmdp.model.joined_tables import actions_of
+from fsmdp.model.joining import actions_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats, Table

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fsmdp.model.exclusive import Exclusive, cover, exclusive_pairs
 from fsmdp.model.joined import Joined
 from fsmdp.model.joining import join_groups
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.supports import Exclusive, cover, exclusive_pairs
 
 log = logging.getLogger("fsmdp")
 
