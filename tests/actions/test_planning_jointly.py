@@ -11,7 +11,7 @@ from tests.joint_models import all_states, joint_model
 import fsmdp
 from fsmdp.elimination import build
 from fsmdp.elimination.compiled_schedule import flatten
-from fsmdp.elimination.sampling import sample
+from fsmdp.elimination.rows import sample
 from fsmdp.planning.bellman import network_of_model
 from fsmdp.planning.oracle import separate
 from fsmdp.policies.joint_network import joint_network

@@ -1,6 +1,6 @@
 """Maximising sums of local functions, and writing that down as linear inequalities."""
 
-from fsmdp.elimination.choose import Elimination, build
+from fsmdp.elimination.choose import Elimination, build, separate_schedule
 from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.max_sum import Maximum, MaxSum
 from fsmdp.elimination.mini_buckets import build_within, widened, with_room
@@ -15,7 +15,6 @@ from fsmdp.elimination.order import (
 )
 from fsmdp.elimination.rows import Rows, lp_rows
 from fsmdp.elimination.schedule import Room, Schedule
-from fsmdp.elimination.separate import separate_schedule
 from fsmdp.elimination.shared import shared_schedule
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from fsmdp.elimination.compiled_schedule import flatten
-from fsmdp.elimination.sampling import sample
+from fsmdp.elimination.rows import sample
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bellman import BellmanNetwork

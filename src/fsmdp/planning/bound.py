@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsmdp.elimination.hints import Hint
+from fsmdp.elimination.schedule import Hint
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant

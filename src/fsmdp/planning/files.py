@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
-from fsmdp.elimination.hints import Hint
+from fsmdp.elimination.schedule import Hint
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.disk import (
@@ -62,7 +62,7 @@ Positions = Annotated[tuple[Count, ...], Strict(False)]  # a list in JSON
 
 
 class Steps(Document):
-    """How variables were eliminated, as `fsmdp.elimination.hints.Hint` says."""
+    """How variables were eliminated, as `fsmdp.elimination.schedule.Hint` says."""
 
     steps: list[
         Annotated[tuple[list[Annotated[tuple[int, ...], Strict(False)]], Positions], Strict(False)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fsmdp.elimination.hints import hint_of
+from fsmdp.elimination.schedule import hint_of
 from fsmdp.errors import PlanningError
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bound import Bound

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
+from fsmdp.elimination.choose import separate_schedule
 from fsmdp.elimination.compiled_schedule import FlatSchedule, flatten
 from fsmdp.elimination.drawing import draw_assignment, log_counts
 from fsmdp.elimination.max_sum import run_steps, trace_back
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.order import DEFAULT_LIMIT, best_order, check_width, given_order
 from fsmdp.elimination.schedule import Schedule
-from fsmdp.elimination.separate import separate_schedule
 from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, locate
