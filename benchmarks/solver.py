@@ -20,10 +20,8 @@ from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
-from fsmdp.policies.bulk import actions_in
-from fsmdp.policies.greedy import Greedy
-from fsmdp.policies.pools import BestActions
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.greedy import BestActions, Greedy
+from fsmdp.policies.resolve import actions_in, resolve
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.simulate import new_record, simulate
 from fsmdp.solver.arena import arena_of

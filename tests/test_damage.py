@@ -20,7 +20,7 @@ from fsmdp.interop.rddl.cache import recall, store
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.files import to_dict
-from fsmdp.policies.storing import policy_to_arrays
+from fsmdp.policies.arrays import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.evidence import read_evidence, write_evidence
 from tests.experiments.sweeps import Here, ring

@@ -14,7 +14,7 @@ from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.rows import sample
 from fsmdp.planning.bellman import network_of_model
 from fsmdp.planning.oracle import separate
-from fsmdp.policies.joint_network import joint_network
+from fsmdp.policies.joint import joint_network
 
 SEEDS = st.integers(0, 10**6)
 

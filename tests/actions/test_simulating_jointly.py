@@ -10,10 +10,15 @@ from tests.joint_models import joint_actions, joint_model
 
 import fsmdp
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.policies.arrays import by_chance, check_policy, given_action
+from fsmdp.policies.arrays import (
+    by_chance,
+    check_policy,
+    given_action,
+    policy_from_arrays,
+    policy_to_arrays,
+)
 from fsmdp.policies.joint import draw_joint_actions
 from fsmdp.policies.resolve import resolve
-from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
 
 SEEDS = st.integers(0, 10**6)
 

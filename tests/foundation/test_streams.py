@@ -9,8 +9,7 @@ import pytest
 
 import fsmdp
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
-from fsmdp.policies.followed import array_policy
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.solver.arena import arena_of
 from fsmdp.solver.judge import COMPARING, Judge
 

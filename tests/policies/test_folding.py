@@ -18,13 +18,16 @@ from fsmdp.model.lookup import Inputs, compile_lookup
 from fsmdp.planning.bellman import network_of_structure
 from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies import folding
-from fsmdp.policies.advantages import best_actions
-from fsmdp.policies.arrays import FOLDED, GREEDILY, check_policy, policy_arrays
-from fsmdp.policies.folded import check_folded, fill_totals
-from fsmdp.policies.folding import fold, fold_layout, lookup_cost
-from fsmdp.policies.greedy import Greedy
-from fsmdp.policies.pools import BestActions
-from fsmdp.policies.steps import FoldedSteps
+from fsmdp.policies.arrays import FOLDED, GREEDILY, best_actions, check_policy, policy_arrays
+from fsmdp.policies.folding import (
+    FoldedSteps,
+    check_folded,
+    fill_totals,
+    fold,
+    fold_layout,
+    lookup_cost,
+)
+from fsmdp.policies.greedy import BestActions, Greedy
 
 
 @st.composite

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsmdp.policies.packing import ADDING, OPENING, READING, Piece, pack
+from fsmdp.policies.folding import ADDING, OPENING, READING, Piece, pack
 
 N_VARIABLES, N_COLUMNS = 6, 4
 

@@ -26,7 +26,7 @@ from fsmdp import (
 from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.exact.following import flat_rules
 from fsmdp.planning.clock import Clock
-from fsmdp.policies.keys import pack
+from fsmdp.policies.hashed import pack
 from fsmdp.policies.resolve import state_strides
 from fsmdp.solver.search.packing import pack_variables
 from fsmdp.solver.search.relevance import NOTHING_KNOWN, find_relevance

@@ -14,8 +14,7 @@ from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exac
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.normalise import unchanged
 from fsmdp.planning.planner import Request
-from fsmdp.policies.followed import array_policy
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import arena
 from fsmdp.solver.bounding import Bounding

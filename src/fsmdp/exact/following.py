@@ -24,7 +24,7 @@ from fsmdp.model.lookup import (
 )
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.policies.hashing import Indices, find
+from fsmdp.policies.hashed import Indices, find
 
 Integers = NDArray[np.int64]
 

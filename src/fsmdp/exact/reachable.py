@@ -28,7 +28,7 @@ from fsmdp.exact.loops import threads
 from fsmdp.foundation.checks import show_count, show_memory
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
-from fsmdp.policies.hashing import Indices, find, insert_all
+from fsmdp.policies.hashed import Indices, find, insert_all
 
 FEW = 2**10
 PAUSE = 2**22

@@ -80,8 +80,7 @@ class ExactSolution(Rebuilt):
     def _hashed(self) -> CompiledPolicy:
         """A table of the states that can be reached; elsewhere, the model's first action."""
         from fsmdp.policies.arrays import BY_TABLE, no_strides, policy_arrays
-        from fsmdp.policies.hashed import hash_actions
-        from fsmdp.policies.keys import pack_all, pack_states
+        from fsmdp.policies.hashed import hash_actions, pack_all, pack_states
 
         assert self.reached is not None
         packing = pack_all(self.model.sizes)

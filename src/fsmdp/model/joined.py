@@ -346,7 +346,7 @@ class Joined(Rebuilt):
         """
         if isinstance(policy, str):
             return policy
-        from fsmdp.policies.joined import JoinedPolicy
+        from fsmdp.policies.resolve import JoinedPolicy
 
         return JoinedPolicy(self, policy)
 

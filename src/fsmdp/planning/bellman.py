@@ -28,7 +28,7 @@ from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
 from fsmdp.planning.restricting import OF_ACTIONS, Restriction, restrict
-from fsmdp.policies.joint_network import joint_network
+from fsmdp.policies.joint import joint_network
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,8 +19,8 @@ from fsmdp.planning.inequalities import Cuts, States, function_values, joined
 from fsmdp.planning.interior import InteriorProgram
 from fsmdp.planning.solution import REACH, Solution, dual_bound
 from fsmdp.policies.arrays import by_chance
+from fsmdp.policies.greedy import BestActions
 from fsmdp.policies.joint import draw_joint_actions
-from fsmdp.policies.pools import BestActions
 
 CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5

@@ -42,10 +42,15 @@ from fsmdp.planning.intervals import VIEWS
 from fsmdp.planning.plan import Effort, Ending, Plan, PlannedPolicy
 from fsmdp.planning.restricting import OF_ACTIONS, Restriction
 from fsmdp.planning.solution import Status
-from fsmdp.policies.arrays import CompiledPolicy, check_policy
-from fsmdp.policies.followed import ArrayPolicy
+from fsmdp.policies.arrays import (
+    CompiledPolicy,
+    array_names,
+    check_policy,
+    policy_from_arrays,
+    policy_to_arrays,
+)
 from fsmdp.policies.greedy import Greedy
-from fsmdp.policies.storing import array_names, policy_from_arrays, policy_to_arrays
+from fsmdp.policies.resolve import ArrayPolicy
 
 log = logging.getLogger(__name__)
 

@@ -250,7 +250,7 @@ class Plan:
         Of actions that are made of variables, names, or in place of positions a row of values.
         Far faster than asking for one after another: decisions are compiled, on all cores.
         """
-        from fsmdp.policies.bulk import actions_in
+        from fsmdp.policies.resolve import actions_in
 
         chosen = actions_in(self.policy, self.policy, states, step)
         if positions:

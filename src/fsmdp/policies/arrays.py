@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import Actions
-from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup
+from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup, locate
 from fsmdp.model.tables import Floats, read_only
-from fsmdp.policies.advantages import greedy_action
-from fsmdp.policies.folded import (
+from fsmdp.policies.folding import (
     Folded,
     check_folded,
     check_folded_vectors,
@@ -31,7 +30,122 @@ from fsmdp.policies.joint import (
     write_best,
     write_drawn,
 )
-from fsmdp.policies.views import Seeing, check_seeing, nothing_seen, see
+
+
+@compiled()
+def fill_advantages(lookup: Lookup, entries: Floats, values: Integers, advantages: Floats) -> None:
+    """Q(s, a) less the sum of the default terms, which is the same for every action.
+
+    Cost: the exceptions of all actions, twice.
+    """
+    for action in range(len(advantages)):
+        total = 0.0
+        for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+            default = lookup.defaults[lookup.exception_item[e]]
+            total += entries[locate(lookup, lookup.exception_table[e], values)]
+            total -= entries[locate(lookup, default, values)]
+        advantages[action] = total
+
+
+@compiled()
+def default_total(lookup: Lookup, entries: Floats, values: Integers) -> float:
+    """Sum of the default terms."""
+    total = 0.0
+    for table in lookup.defaults:
+        total += entries[locate(lookup, table, values)]
+    return total
+
+
+@compiled(inline="always")
+def greedy_action(lookup: Lookup, entries: Floats, values: Integers, n_actions: int) -> int:
+    """Action of largest Q; the lowest index wins ties, so a plan is reproducible."""
+    best = 0
+    best_total = -np.inf
+    for action in range(n_actions):
+        total = 0.0
+        for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+            default = lookup.defaults[lookup.exception_item[e]]
+            total += entries[locate(lookup, lookup.exception_table[e], values)]
+            total -= entries[locate(lookup, default, values)]
+        if total > best_total:
+            best_total = total
+            best = action
+    return best
+
+
+@compiled()
+def best_actions(
+    lookup: Lookup, entries: Floats, states: Integers, values: Floats, actions: Integers
+) -> None:
+    """max_a Q(s, a) and the lowest action that attains it, for each of many states."""
+    advantages = np.zeros(len(lookup.exception_start) - 1)
+    for row in range(len(states)):
+        fill_advantages(lookup, entries, states[row], advantages)
+        best = advantages.argmax()
+        actions[row] = best
+        values[row] = advantages[best] + default_total(lookup, entries, states[row])
+
+
+class Seeing(NamedTuple):
+    """For each new variable its members, and its value for each value of each of them.
+
+    No new variables mean that states are seen as they are.
+    """
+
+    member_start: Integers  # (n_new + 1,)
+    member: Integers  # positions among the old variables
+    code_start: Integers  # (n_members + 1,) of the codes of a member's values
+    code: Integers  # the new value when a member has a value; that of 0 is not looked at
+    usual: Integers  # (n_new,) the new value when all members are 0
+
+
+def nothing_seen() -> Seeing:
+    """States as they are."""
+    start, nothing = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return Seeing(start, nothing, start, nothing, nothing)
+
+
+def check_seeing(seeing: Seeing, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of what is seen; a ValueError for arrays that lead compiled code out of bounds."""
+    if any(part.dtype != np.int64 or part.ndim != 1 for part in seeing):
+        raise ValueError("view: expected vectors of 64-bit integers")
+    n_new, n_members = len(seeing.usual), len(seeing.member)
+    if n_new == 0:
+        return tuple(sizes)
+    for starts, count, last in (
+        (seeing.member_start, n_new, n_members),
+        (seeing.code_start, n_members, len(seeing.code)),
+    ):
+        if len(starts) != count + 1 or starts[0] != 0 or starts[-1] != last:
+            raise ValueError("view: expected a start for each part")
+        if (starts[1:] < starts[:-1]).any():
+            raise ValueError("view: expected starts that do not fall")
+    if n_members and not 0 <= seeing.member.min() <= seeing.member.max() < len(sizes):
+        raise ValueError("view: expected positions of variables")
+    widths = np.diff(seeing.code_start)
+    if not np.array_equal(widths, np.array(sizes)[seeing.member]):
+        raise ValueError("view: expected a code for each value")
+    if seeing.usual.min() < 0 or (len(seeing.code) and seeing.code.min() < 0):
+        raise ValueError("view: expected codes from 0 on")
+    new = np.repeat(np.arange(n_new), np.diff(seeing.member_start))
+    largest = seeing.usual.copy()
+    for at in range(n_members):
+        codes = seeing.code[seeing.code_start[at] : seeing.code_start[at + 1]]
+        largest[new[at]] = max(largest[new[at]], codes.max(initial=0))
+    # In Python's integers, since those of arrays wrap.
+    return tuple(one + 1 for one in largest.tolist())
+
+
+@compiled(inline="always")
+def see(seeing: Seeing, values: Integers, seen: Integers) -> None:
+    """The state as it is seen; of several members off 0 the last counts. Cost: the variables."""
+    for new in range(len(seeing.usual)):
+        seen[new] = seeing.usual[new]
+        for at in range(seeing.member_start[new], seeing.member_start[new + 1]):
+            value = values[seeing.member[at]]
+            if value > 0:
+                seen[new] = seeing.code[seeing.code_start[at] + value]
+
 
 BY_CHANCE = 0
 BY_TABLE = 1
@@ -366,3 +480,61 @@ def act(
     A joint action is written to the slots after the state's.
     """
     return choose_apart(policy, room_for(policy, n_actions), values, step, n_actions, rng)
+
+
+PARTS: dict[str, Any] = {"lookup": Lookup, "folded": Folded, "hashed": Hashed, "seeing": Seeing}
+
+ROWS = "joint/rows"
+"""Joint actions that a policy knows by position: all else about them is made anew."""
+
+
+def policy_to_arrays(policy: CompiledPolicy) -> dict[str, np.ndarray]:
+    """All arrays by name, those of parts as part/name."""
+    found: dict[str, np.ndarray] = {}
+    for name, value in policy._asdict().items():
+        if name == "joint":
+            found[ROWS] = value.rows
+        elif name in PARTS:
+            found |= {f"{name}/{one}": np.asarray(a) for one, a in value._asdict().items()}
+        else:
+            found[name] = np.asarray(value)
+    found["table"] = unpacked_table(policy.table)
+    return found
+
+
+def array_names() -> set[str]:
+    """Names of all arrays of a policy."""
+    parts = {f"{part}/{one}" for part, kind in PARTS.items() for one in kind._fields}
+    return parts | {ROWS, *CompiledPolicy._fields} - {*PARTS, "joint"}
+
+
+def policy_from_arrays(
+    arrays: Mapping[str, np.ndarray], sizes: Sequence[int], actions: Sequence[str]
+) -> CompiledPolicy:
+    """The inverse of `policy_to_arrays`, unchecked: see `check_policy`. A ValueError or KeyError if
+    arrays are missing.
+    """
+    given: dict[str, Any] = {}
+    for name in CompiledPolicy._fields:
+        if name == "joint":
+            given[name] = nothing_joint()
+        elif name in PARTS:
+            part = PARTS[name]
+            given[name] = part(**{one: arrays[f"{name}/{one}"] for one in part._fields})
+        else:
+            given[name] = arrays[name]
+    given["table"] = packed_table(given["table"])
+    given["kind"] = _number(given["kind"], np.int64, "kind")
+    hashed = given["hashed"]
+    by_step = bool(_number(hashed.by_step, np.bool_, "by_step"))
+    given["hashed"] = hashed._replace(by_step=by_step)
+    found = CompiledPolicy(**given)
+    if isinstance(actions, Actions):
+        found = found._replace(joint=joint_of(found, sizes, actions, arrays[ROWS]))
+    return found
+
+
+def _number(array: np.ndarray, kind: Any, name: str) -> Any:
+    if array.shape != () or array.dtype != kind:
+        raise ValueError(f"policy: {name} must be one {np.dtype(kind)}")
+    return array.item()

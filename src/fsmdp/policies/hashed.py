@@ -10,8 +10,130 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers
-from fsmdp.policies.hashing import Indices, find, slots_for
-from fsmdp.policies.keys import Packing, pack, pack_all
+
+WORD_BITS = 62
+
+
+class Packing(NamedTuple):
+    """Where each variable stands in a key, and which bits each value of a guard keeps."""
+
+    word: Integers  # (n_variables,)
+    shift: Integers  # (n_variables,)
+    field: Integers  # (n_variables,) ones, as many as a value needs
+    guard: Integers  # (n_guards,) variables
+    first_row: Integers  # (n_guards,)
+    kept: Integers  # (sizes of all guards, n_words)
+    trap: Integers  # (n_traps, 3, n_words) bits that are looked at, what they are, what is kept
+
+
+def pack_all(sizes: Sequence[int]) -> Packing:
+    """Variables one after another, none across two words; nothing is irrelevant."""
+    words, shifts, fields, word, shift = [], [], [], 0, 0
+    for size in sizes:
+        bits = (size - 1).bit_length()
+        if shift + bits > WORD_BITS:
+            word, shift = word + 1, 0
+        words.append(word)
+        shifts.append(shift)
+        fields.append((1 << bits) - 1)
+        shift += bits
+    nothing = np.zeros(0, dtype=np.int64)
+    return Packing(
+        np.array(words, dtype=np.int64),
+        np.array(shifts, dtype=np.int64),
+        np.array(fields, dtype=np.int64),
+        nothing,
+        nothing,
+        np.zeros((0, word + 1), dtype=np.int64),
+        np.zeros((0, 3, word + 1), dtype=np.int64),
+    )
+
+
+def pack_states(packing: Packing, states: Integers) -> Integers:
+    """Keys of many states, one a row, nothing merged."""
+    keys = np.zeros((len(states), packing.kept.shape[1]), dtype=np.int64)
+    for variable, (word, shift) in enumerate(zip(packing.word, packing.shift, strict=True)):
+        keys[:, word] |= states[:, variable] << shift
+    return keys
+
+
+@compiled(inner=True)
+def merge(packing: Packing, key: Integers) -> None:
+    """Set to 0 what is irrelevant in a state."""
+    n_words = packing.kept.shape[1]
+    for g in range(len(packing.guard)):
+        guard = packing.guard[g]
+        value = key[packing.word[guard]] >> packing.shift[guard] & packing.field[guard]
+        row = packing.first_row[g] + value
+        for word in range(n_words):
+            # Bits of guards are kept by all rows, so that the order is of no matter.
+            key[word] &= packing.kept[row, word]
+    for t in range(len(packing.trap)):
+        inside = True
+        for word in range(n_words):
+            inside = inside and key[word] & packing.trap[t, 0, word] == packing.trap[t, 1, word]
+        if inside:
+            for word in range(n_words):
+                key[word] &= packing.trap[t, 2, word]
+
+
+@compiled()
+def pack(packing: Packing, values: Integers, key: Integers) -> None:
+    """The key of a state, merged with those that differ in irrelevant variables."""
+    for word in range(packing.kept.shape[1]):
+        key[word] = 0
+    for variable in range(len(packing.word)):
+        key[packing.word[variable]] |= values[variable] << packing.shift[variable]
+    merge(packing, key)
+
+
+@compiled()
+def unpack(packing: Packing, key: Integers, values: Integers) -> None:
+    """The state of a key, into the first slots of `values`."""
+    for variable in range(len(packing.word)):
+        bits = key[packing.word[variable]] >> packing.shift[variable]
+        values[variable] = bits & packing.field[variable]
+
+
+Indices = NDArray[np.int32]
+
+
+@compiled()
+def find(keys: Integers, slots: Indices, key: Integers) -> int:
+    """The slot in which a key's number stands, or the empty one where it would."""
+    mixed = np.uint64(0)
+    for word in range(len(key)):
+        # The finaliser of MurmurHash3 (Appleby), word after word.
+        mixed ^= np.uint64(key[word])
+        mixed ^= mixed >> np.uint64(33)
+        mixed *= np.uint64(0xFF51AFD7ED558CCD)
+        mixed ^= mixed >> np.uint64(33)
+        mixed *= np.uint64(0xC4CEB9FE1A85EC53)
+        mixed ^= mixed >> np.uint64(33)
+    mask = np.uint64(len(slots) - 1)
+    slot = np.int64(mixed & mask)
+    while slots[slot] >= 0:
+        other, equal = keys[slots[slot]], True
+        for word in range(len(key)):
+            equal = equal and other[word] == key[word]
+        if equal:
+            break
+        slot = (slot + 1) % len(slots)
+    return slot  # type: ignore[return-value]
+
+
+@compiled()
+def insert_all(keys: Integers, slots: Indices, begin: int, end: int) -> None:
+    """Put keys that are not there yet into the slots."""
+    for number in range(begin, end):
+        slots[find(keys, slots, keys[number])] = number
+
+
+def slots_for(keys: Integers) -> Indices:
+    """Slots that hold all keys, at most half of them taken."""
+    slots = np.full(1 << max(1, 2 * len(keys)).bit_length(), -1, dtype=np.int32)
+    insert_all(keys, slots, 0, len(keys))
+    return slots
 
 
 class Hashed(NamedTuple):

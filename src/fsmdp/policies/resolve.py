@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import mul
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.errors import PolicyError
-from fsmdp.foundation.checks import is_whole, show, show_count, show_names, suggest
-from fsmdp.model.actions import Actions
+from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError, PolicyError
+from fsmdp.foundation.checks import as_step, is_whole, show, show_count, show_names, suggest
+from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.foundation.threads import in_threads, split
+from fsmdp.model.actions import Actions, n_listed
 from fsmdp.model.lookup import Integers
-from fsmdp.model.variables import State, Variable, state_strides, table_size
+from fsmdp.model.variables import State, Variable, check_state, state_strides, table_size
 from fsmdp.policies.arrays import (
     BY_TABLE,
     CompiledPolicy,
+    Seeing,
+    act,
     by_chance,
+    choose_apart,
     given_action,
     no_strides,
     policy_arrays,
+    room_for,
+    see,
 )
 from fsmdp.policies.joint import listed_joint, nothing_joint
+
+if TYPE_CHECKING:
+    from fsmdp.model.joined import Joined
+    from fsmdp.model.mdp import FactoredMDP
 
 
 @runtime_checkable
@@ -279,3 +291,191 @@ def policy_table(model: Described, policy: object) -> Integers:
         )
     kind = np.min_scalar_type(len(model.actions) - 1)
     return np.ascontiguousarray(array.reshape(-1, n_states), dtype=kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayPolicy:
+    """Acts as its arrays say; one that acts by chance draws with a generator of its own."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    actions: Sequence[str]
+    horizon: int | None
+    arrays: CompiledPolicy = field(repr=False)
+    _rng: np.random.Generator = field(
+        init=False, repr=False, default_factory=lambda: generator(0, Purpose.CHOICES)
+    )
+
+    def action(self, state: State, step: int = 1) -> str:
+        """The action to take."""
+        slots = [*check_state(state, self.variables), *(0 for _ in self.arrays.joint.slots)]
+        values = np.array(slots, dtype=np.int64)
+        row = as_step(step, self.horizon) - 1
+        chosen = act(self.arrays, values, row, n_listed(self.actions), self._rng)
+        if isinstance(self.actions, Actions):
+            return self.actions.name(values[len(self.variables) :])
+        return self.actions[chosen]
+
+    def compiled(self) -> CompiledPolicy:
+        """The policy as arrays."""
+        return self.arrays
+
+    def __repr__(self) -> str:
+        return f"ArrayPolicy({self.name})"
+
+
+def array_policy(name: str, model: Described, policy: Policy) -> ArrayPolicy:
+    """Anything that compiled code can follow, by itself."""
+    arrays = resolve(model, policy).arrays
+    assert arrays is not None, "only for policies that can be compiled"
+    return ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
+
+
+WORTH_A_THREAD = 4096
+"""States below which a thread more does not pay."""
+
+
+def actions_in(
+    model: Described, policy: Policy, states: Sequence[State] | Integers, step: int = 1
+) -> Integers:
+    """Positions of the actions that a policy takes in states at a step, (n_states,).
+
+    Of actions that are made of variables, the values: (n_states, n_action_variables).
+    Cost: that of a decision for each state, on all cores where the policy can be compiled.
+    """
+    values = states_of(states, model.variables)
+    row = as_step(step, model.horizon) - 1
+    followed = resolve(model, policy)
+    if followed.arrays is None:
+        act = followed.act
+        assert act is not None  # chance alone has no function, and it is compiled
+        return np.array([act(tuple(one), step) for one in values.tolist()], dtype=np.int64)
+    arrays, parts = followed.arrays, split(len(values), WORTH_A_THREAD)
+    chosen = np.zeros(len(values), dtype=np.int64)
+    n_variables, n_actions = values.shape[1], n_listed(model.actions)
+    n_joint = len(arrays.joint.slots)
+    if n_joint:
+        values = np.hstack([values, np.zeros((len(values), n_joint), dtype=np.int64)])
+    generators = generator(0, Purpose.CHOICES, 1).spawn(len(parts))
+
+    def run(part: int) -> None:
+        at = parts[part]
+        _choose_all(arrays, values[at], row, n_actions, generators[part], chosen[at])
+
+    in_threads(run, len(parts))
+    return values[:, n_variables:] if n_joint else chosen
+
+
+def states_of(states: Sequence[State] | Integers, variables: Sequence[Variable]) -> Integers:
+    """States as an array (n_states, n_variables), checked all at once where that is possible."""
+    if isinstance(states, Mapping) or not isinstance(states, Sequence | np.ndarray):
+        raise ModelError(
+            f"states: expected an array of states, one a row, found {show(states)}; for a single "
+            "state use plan.action."
+        )
+    sizes = np.array([variable.size for variable in variables], dtype=np.int64)
+    array: Any = states
+    if not isinstance(states, np.ndarray):
+        array = np.array([check_state(state, variables) for state in states], dtype=np.int64)
+        array = array.reshape(len(states), len(sizes))
+    if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != len(sizes):
+        raise ModelError(
+            f"states: expected whole numbers of shape (states, {len(sizes)}), found "
+            f"{array.dtype} of shape {array.shape}; give one state a row, in variable order."
+        )
+    wrong = ((array < 0) | (array >= sizes)).any(axis=1)
+    if wrong.any():  # a single state's check says which variable it is
+        check_state(array[int(wrong.argmax())].tolist(), variables)
+    # A copy: compiled code takes arrays that it may write to.
+    return np.array(array, dtype=np.int64, order="C")
+
+
+@compiled()
+def _choose_all(
+    policy: CompiledPolicy,
+    states: Integers,
+    step: int,
+    n_actions: int,
+    rng: np.random.Generator,
+    chosen: Integers,
+) -> None:
+    room = room_for(policy, n_actions)
+    for state in range(len(states)):
+        chosen[state] = choose_apart(policy, room, states[state], step, n_actions, rng)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedPolicy:
+    """Sees states as the joined model does, and acts as its policy says."""
+
+    joined: Joined = field(repr=False)
+    joined_policy: Policy
+    _followed: Followed = field(init=False, repr=False)
+    _seeing: Seeing = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_followed", resolve(self.joined.model, self.joined_policy))
+        object.__setattr__(self, "_seeing", seeing_of(self.joined))
+
+    @property
+    def model(self) -> FactoredMDP:
+        """The model in whose states it acts."""
+        return self.joined.original
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Variables of the model in which it acts."""
+        return self.model.variables
+
+    @property
+    def actions(self) -> Sequence[str]:
+        """Actions, the same in both models."""
+        return self.model.actions
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps of an episode."""
+        return self.model.horizon
+
+    def action(self, state: State, step: int = 1) -> str:
+        """The action that the joined model's policy takes in the joined state.
+
+        In a state that cannot be reached, with several members of a group off 0, the last counts.
+        """
+        act = self._followed.act
+        assert act is not None  # chance alone has no function, and it is the same in both models
+        values = np.array(check_state(state, self.variables), dtype=np.int64)
+        seen = np.zeros(len(self._seeing.usual), dtype=np.int64)
+        see(self._seeing, values, seen)
+        chosen = act(tuple(seen.tolist()), step)
+        if isinstance(self.actions, Actions):
+            return self.actions.name(self.actions.read(chosen))
+        assert isinstance(chosen, int)
+        return self.actions[chosen]
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays; None where only Python can follow it."""
+        arrays = self._followed.arrays
+        return None if arrays is None else arrays._replace(seeing=self._seeing)
+
+
+def seeing_of(joined: Joined) -> Seeing:
+    """How compiled code sees a joined state. Cost: the values of all variables."""
+    member_start, members, code_start, codes, usual = [0], [], [0], [], []
+    for group, decoded in zip(joined.members, joined.decoded, strict=True):
+        zeros = np.flatnonzero(~decoded.any(axis=1))
+        base = int(zeros[0]) if len(zeros) else 0
+        usual.append(base)
+        for column, position in enumerate(group):
+            table = np.full(joined.original.variables[position].size, base, dtype=np.int64)
+            rows = np.flatnonzero(decoded[:, column])
+            table[decoded[rows, column]] = rows
+            members.append(position)
+            codes += table.tolist()
+            code_start.append(len(codes))
+        member_start.append(len(members))
+
+    def integers(values: list[int]) -> Integers:
+        return np.array(values, dtype=np.int64)
+
+    return Seeing(*map(integers, (member_start, members, code_start, codes, usual)))

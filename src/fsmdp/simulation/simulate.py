@@ -20,7 +20,7 @@ from fsmdp.policies.arrays import (
     is_plain,
     room_for,
 )
-from fsmdp.policies.folded import folded_action
+from fsmdp.policies.folding import folded_action
 from fsmdp.simulation.compiled import CompiledModel, Floats
 
 OTHERWISE = -1

@@ -16,7 +16,7 @@ from fsmdp.model.lookup import Lookup, flatten_cases, scope_lookup, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.policies.pools import BestActions
+from fsmdp.policies.greedy import BestActions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

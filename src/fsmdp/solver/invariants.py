@@ -20,7 +20,7 @@ from fsmdp.model.invariants import (
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.supports import Booleans, family
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.policies.followed import array_policy
+from fsmdp.policies.resolve import array_policy
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.arena import arena_of
 

@@ -21,8 +21,7 @@ from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Request, Tell
 from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.policies.followed import array_policy
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin

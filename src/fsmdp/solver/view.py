@@ -10,7 +10,7 @@ from fsmdp.model.joining import join
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.plan import PlannedPolicy
-from fsmdp.policies.followed import array_policy
+from fsmdp.policies.resolve import array_policy
 
 FEW_JOINT = 1024
 """Joint actions that are listed for engines that look at each."""

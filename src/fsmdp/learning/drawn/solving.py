@@ -15,7 +15,7 @@ from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.policies.followed import ArrayPolicy, array_policy
+from fsmdp.policies.resolve import ArrayPolicy, array_policy
 from fsmdp.solver.arena import arena_of
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis

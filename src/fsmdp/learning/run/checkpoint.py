@@ -18,7 +18,7 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.actions import Actions
 from fsmdp.model.structure import Structure
-from fsmdp.policies.storing import policy_from_arrays, policy_to_arrays
+from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays
 
 FORMAT = 6
 

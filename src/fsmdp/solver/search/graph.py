@@ -15,8 +15,7 @@ from fsmdp.compiled import compiled
 from fsmdp.exact.following import Rules
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
-from fsmdp.policies.hashing import Indices, find, insert_all
-from fsmdp.policies.keys import Packing, unpack
+from fsmdp.policies.hashed import Indices, Packing, find, insert_all, unpack
 from fsmdp.solver.search.heuristic import Heuristic
 from fsmdp.solver.search.successors import Workspace, list_successors, prepare
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.model.lookup import Integers
-from fsmdp.policies.keys import Packing, pack_all
+from fsmdp.policies.hashed import Packing, pack_all
 from fsmdp.solver.search.relevance import Relevance
 
 

@@ -23,11 +23,8 @@ from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
-from fsmdp.policies.followed import ArrayPolicy
-from fsmdp.policies.hashed import hash_actions
-from fsmdp.policies.hashing import Indices
-from fsmdp.policies.keys import pack
-from fsmdp.policies.resolve import Policy, resolve
+from fsmdp.policies.hashed import Indices, hash_actions, pack
+from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
 from fsmdp.simulation.compiled import compile_model
 from fsmdp.simulation.simulate import new_record, simulate
 from fsmdp.solver.search import graph as graphs

@@ -15,7 +15,7 @@ from fsmdp.model.lookup import Integers, locate
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import NO_LIMIT, Clock
-from fsmdp.policies.keys import Packing, merge, pack_all, unpack
+from fsmdp.policies.hashed import Packing, merge, pack_all, unpack
 
 MOST_SUCCESSORS = 2**12
 """Combinations of outcomes of an action that are listed; more are not for a search."""

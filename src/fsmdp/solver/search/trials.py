@@ -10,8 +10,7 @@ from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
-from fsmdp.policies.hashing import Indices
-from fsmdp.policies.keys import unpack
+from fsmdp.policies.hashed import Indices, unpack
 from fsmdp.solver.search.graph import (
     DONE,
     ENTRIES,

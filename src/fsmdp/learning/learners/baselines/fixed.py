@@ -20,10 +20,15 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.policies.arrays import BY_TABLE, CompiledPolicy, by_chance, policy_arrays
+from fsmdp.policies.arrays import (
+    BY_TABLE,
+    CompiledPolicy,
+    by_chance,
+    policy_arrays,
+    policy_to_arrays,
+)
 from fsmdp.policies.joint import listed_joint
 from fsmdp.policies.resolve import Act, Policy, resolve
-from fsmdp.policies.storing import policy_to_arrays
 
 TABLE_LIMIT = 2**22
 """Most (step, state) at which a policy is asked for its action."""

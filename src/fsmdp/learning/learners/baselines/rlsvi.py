@@ -21,7 +21,7 @@ from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.policies.advantages import best_actions
+from fsmdp.policies.arrays import best_actions
 from fsmdp.simulation.simulate import Record
 
 MOST_FEATURES = 2**12
