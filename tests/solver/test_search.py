@@ -24,7 +24,7 @@ from fsmdp import (
     rollout,
 )
 from fsmdp.exact.flat import enumerate_states, solve_flat
-from fsmdp.exact.following import flat_rules
+from fsmdp.exact.reachable import flat_rules
 from fsmdp.planning.clock import Clock
 from fsmdp.policies.hashed import pack
 from fsmdp.policies.resolve import state_strides

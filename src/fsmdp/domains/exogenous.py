@@ -9,8 +9,7 @@ import numpy as np
 
 from fsmdp.domains.arguments import check_probability, check_whole
 from fsmdp.domains.registry import Domain, realizable_start_value, register
-from fsmdp.exact.solutions import ExactSolution
-from fsmdp.exact.solve import solve_exactly
+from fsmdp.exact.solve import ExactSolution, solve_exactly
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

@@ -4,26 +4,165 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
 
-from fsmdp.errors import ModelError, PlanningError, SizeError
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.errors import ModelError, PlanningError, PolicyError, SizeError
 from fsmdp.exact.contraction import Branch, plan_contractions
-from fsmdp.exact.flat import ENTRY_LIMIT, can_enumerate, enumerate_states, solve_flat
-from fsmdp.exact.induction import (
+from fsmdp.exact.flat import (
+    ENTRY_LIMIT,
     Actions,
+    FlatMDP,
     action_type,
     backup_rounding,
+    can_enumerate,
+    enumerate_states,
     induct_backward,
     iterate_values,
+    solve_flat,
 )
-from fsmdp.exact.solutions import ExactSolution
-from fsmdp.foundation.checks import as_number, as_whole, plural, show, show_count, show_memory
+from fsmdp.foundation.checks import (
+    as_number,
+    as_step,
+    as_whole,
+    plural,
+    show,
+    show_count,
+    show_memory,
+)
+from fsmdp.foundation.numbers import plain
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Rebuilt, read_only
+from fsmdp.model.variables import State, state_strides
+from fsmdp.policies.resolve import Policy, is_table, policy_table, resolve
 
 if TYPE_CHECKING:
+    from fsmdp.exact.reachable import ReachedStates
     from fsmdp.exact.sweeps import Boxes
+    from fsmdp.policies.arrays import CompiledPolicy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactSolution(Rebuilt):
+    """Optimal values and actions of every state and step (one step stands for all if infinite).
+
+    With `reached`, of every state that can be met by that step; columns are numbers of states
+    there, otherwise numbers of states with the last variable fastest. `values` has the first row
+    alone where those of all steps were too many to keep.
+    """
+
+    model: FactoredMDP
+    values: Floats  # (horizon + 1, n_states), last row 0; (1, n_states) if infinite
+    actions: NDArray[Any]  # (horizon, n_states), integers; (1, n_states) if infinite
+    reached: ReachedStates | None = None
+    error: float = 0.0
+    """How far values may be from the optimum, rounding included."""
+    loss: float = 0.0
+    """How much less than the optimum the policy may earn from any state, rounding included."""
+    _enumerated: list[FlatMDP] = field(init=False, repr=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name in ("values", "actions"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def flat(self) -> FlatMDP:
+        """Every state written out, made when it is first asked for; for small models only."""
+        if not self._enumerated:
+            self._enumerated.append(enumerate_states(self.model))
+        return self._enumerated[0]
+
+    def value(self, state: State, step: int = 1) -> float:
+        """Expected return from a state at a step, acting optimally."""
+        row = self._row(step)
+        if row >= len(self.values):
+            raise SizeError(
+                f"value at step {step}: only those of step 1 were kept, since those of all steps "
+                "would not fit; solve with a larger limit=."
+            )
+        return float(self.values[row, self._column(state, row)])
+
+    def action(self, state: State, step: int = 1) -> str:
+        """An optimal action; the first in the model's order where several are, up to rounding."""
+        row = self._row(step)
+        return self.model.actions[int(self.actions[row, self._column(state, row)])]
+
+    def compiled(self) -> CompiledPolicy | None:
+        """The policy as arrays. Cost: the states that can be reached, if it is only of those."""
+        if self.reached is not None:
+            return self._hashed()
+        # What is compiled takes long to import, and a solution can be looked at without it.
+        from fsmdp.policies.arrays import BY_TABLE, policy_arrays
+        from fsmdp.policies.resolve import policy_table
+
+        table = policy_table(self.model, self.actions)
+        return policy_arrays(BY_TABLE, state_strides(self.model.sizes), table)
+
+    def _hashed(self) -> CompiledPolicy:
+        """A table of the states that can be reached; elsewhere, the model's first action."""
+        from fsmdp.policies.arrays import BY_TABLE, no_strides, policy_arrays
+        from fsmdp.policies.hashed import hash_actions, pack_all, pack_states
+
+        assert self.reached is not None
+        packing = pack_all(self.model.sizes)
+        keys = pack_states(packing, self.reached.states(self.model))
+        hashed = hash_actions(packing, False, keys, self.actions)
+        strides = no_strides(len(self.model.variables))
+        return policy_arrays(BY_TABLE, strides, hashed=hashed)
+
+    @property
+    def start_value(self) -> float:
+        """Expected return from the initial distribution."""
+        first, distributions = self.values[0], self.model.initial_distributions()
+        if self.reached is None:
+            for distribution in distributions:
+                first = distribution @ first.reshape(len(distribution), -1)
+            return float(first.item())
+        count = self.reached.within(0)
+        states = self.reached.states(self.model, count)
+        chances = np.ones(count)
+        for variable, distribution in enumerate(distributions):
+            chances *= distribution[states[:, variable]]
+        return float(chances @ first[:count])
+
+    @property
+    def uniform_value(self) -> float:
+        """Mean over all states of the value at the first step."""
+        if self.reached is not None:
+            raise SizeError(
+                "the mean over all states is not known: only states that can be reached from the "
+                "start were solved; solve with reachable=False."
+            )
+        return float(self.values[0].mean())
+
+    def _row(self, step: int) -> int:
+        number = as_step(step, self.model.horizon)
+        return 0 if self.model.horizon is None else number - 1
+
+    def _column(self, state: State, row: int) -> int:
+        checked = self.model.check_state(state)
+        if self.reached is None:
+            return int(np.array(checked) @ state_strides(self.model.sizes))
+        number = self.reached.find(self.model, checked)
+        steps = len(self.reached.ends) if self.model.horizon is None else row
+        if not 0 <= number < self.reached.within(steps):
+            when = "" if self.model.horizon is None else f" by step {row + 1}"
+            raise PolicyError(
+                f"state {show(checked)} cannot be reached from the start{when}, and only states "
+                "that can were solved; solve with reachable=False, or start there."
+            )
+        return number
+
+    def __repr__(self) -> str:
+        count = self.values.shape[1]
+        states = plural(count, "state" if self.reached is None else "reachable state")
+        value = plain(self.start_value, 6, self.model.largest_size_of_return)
+        return f"ExactSolution({states}, start value {value})"
+
 
 DENSE_LIMIT = 2**22
 """Entries of transition matrices up to which writing them out is the quickest."""
@@ -239,3 +378,85 @@ def _clock(seconds: float | None) -> Callable[[], None]:
             )
 
     return check
+
+
+def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMIT) -> Floats:
+    """Expected return of a policy from every state at the first step.
+
+    States in the order of `FlatMDP.states`. With an infinite horizon the policy is taken at step 1
+    and followed forever: one that depends on the step is not what is evaluated then. Cost: as
+    `Exact` over all states; a policy that is a function is also called for each state and step.
+    """
+    choose = _choosing(check_model(model, "evaluate_exactly"), policy)
+    model = model.listed()
+    limit = as_whole(limit, "limit", 1)
+    given: object = policy if is_table(policy) else None
+    if isinstance(policy, ExactSolution) and policy.reached is None:
+        given = policy.actions
+    table = None if given is None else policy_table(model, given)
+
+    def chosen(row: int) -> Actions | None:
+        """Positions of actions by state, or None if they are drawn at random."""
+        if choose is None:
+            return None
+        if table is not None:
+            return np.asarray(table[min(row, len(table) - 1)], dtype=action_type(model))
+        states = product(*map(range, model.sizes))
+        count = model.n_states
+        listed = (choose(state, row + 1) for state in states)
+        return np.fromiter(listed, dtype=action_type(model), count=count)
+
+    if can_enumerate(model, min(limit, DENSE_LIMIT)):
+        return _evaluate_flat(enumerate_states(model, limit), chosen)
+    from fsmdp.exact.sweeps import Sweeper
+
+    plan, _ = fit(model, limit)
+    sweeper = Sweeper(model, plan)
+
+    def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
+        sweeper.given(later, values, stationary if model.horizon is None else chosen(row), _pass)
+
+    rounding = backup_rounding(model, 0)
+    if model.horizon is None:
+        stationary = chosen(0)
+        values, _, _ = iterate_values(model, model.n_states, back_up, rounding)
+    else:
+        values, _, _ = induct_backward(model, model.n_states, False, back_up, rounding)
+    return values.reshape(-1)
+
+
+def _choosing(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], int], int] | None:
+    """The position of the action in a state; None for chance."""
+    act = resolve(model, policy).act
+    if act is None:
+        return None
+
+    def choose(state: tuple[int, ...], step: int) -> int:
+        chosen = act(state, step)
+        return chosen if isinstance(chosen, int) else model.action_index(chosen)
+
+    return choose
+
+
+def _pass() -> None:
+    """Go on."""
+
+
+def _evaluate_flat(flat: FlatMDP, chosen: Callable[[int], Actions | None]) -> Floats:
+    model, every = flat.model, np.arange(len(flat.states))
+
+    def backup(row: int) -> tuple[Floats, Floats]:
+        actions = chosen(row)
+        if actions is None:
+            return flat.rewards.mean(axis=0), flat.transitions.mean(axis=0)
+        return flat.rewards[actions, every], flat.transitions[actions, every]
+
+    if model.horizon is None:
+        rewards, transitions = backup(0)
+        system = np.eye(len(every)) - model.discount * transitions
+        return np.asarray(np.linalg.solve(system, rewards), dtype=np.float64)
+    values = np.zeros(len(every))
+    for row in reversed(range(model.horizon)):
+        rewards, transitions = backup(row)
+        values = rewards + model.discount * transitions @ values
+    return values

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fsmdp.exact.induction import accuracy_of_steps, backup_rounding
+from fsmdp.exact.flat import accuracy_of_steps, backup_rounding
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bound import ELIMINATION, StartProof
 from fsmdp.planning.clock import Clock

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fsmdp.errors import SizeError
-from fsmdp.exact.solutions import ExactSolution
-from fsmdp.exact.solve import Exact
+from fsmdp.exact.solve import Exact, ExactSolution
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.exact.solutions import ExactSolution
+from fsmdp.exact.solve import ExactSolution
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats

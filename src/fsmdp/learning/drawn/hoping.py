@@ -16,8 +16,7 @@ import numpy as np
 
 from fsmdp.exact.contraction import Branch
 from fsmdp.exact.flat import ENTRY_LIMIT
-from fsmdp.exact.solutions import ExactSolution
-from fsmdp.exact.solve import expected_seconds, fit, sweep_back
+from fsmdp.exact.solve import ExactSolution, expected_seconds, fit, sweep_back
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.products import Ends, Factor, Products
 from fsmdp.learning.drawn.model import assemble, entries_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.exact.following import Rules
+from fsmdp.exact.reachable import Rules
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.hashed import Indices, Packing, find, insert_all, unpack

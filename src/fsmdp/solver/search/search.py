@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from fsmdp.errors import PolicyError, SizeError
-from fsmdp.exact.following import flat_rules
+from fsmdp.exact.reachable import flat_rules
 from fsmdp.foundation.checks import as_number, as_whole, show_count
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis

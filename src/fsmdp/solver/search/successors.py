@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.exact.following import Rules, flat_rules
+from fsmdp.exact.reachable import Rules, flat_rules
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers, locate
 from fsmdp.model.mdp import FactoredMDP
