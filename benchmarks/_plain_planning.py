@@ -11,10 +11,9 @@ from scipy import sparse
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.bellman import bellman_rows, network_of_model, reward_scale, state_means
 from fsmdp.planning.highs import LiveProgram
 from fsmdp.planning.joint import joint_program
-from fsmdp.planning.rows import bellman_rows, reward_scale
 
 
 def plan_stages_plainly(model: FactoredMDP, basis: Basis) -> tuple[Floats, float]:

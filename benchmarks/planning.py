@@ -16,11 +16,11 @@ from rich.table import Table
 
 import fsmdp
 from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.certificate import separate
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.ellipsoid import solve_ellipsoid
 from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.oracle import separate
 
 console = Console(highlight=False)
 

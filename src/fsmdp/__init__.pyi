@@ -66,15 +66,15 @@ from .model.variables import Variable as Variable
 from .planning.bound import Bound as Bound
 from .planning.bundled import Bundled as Bundled
 from .planning.certificate import Certificate as Certificate
+from .planning.clock import Status as Status
 from .planning.cutting_planes import CuttingPlanes as CuttingPlanes
 from .planning.ellipsoid import Ellipsoid as Ellipsoid
 from .planning.files import load_plan as load_plan
 from .planning.files import save_plan as save_plan
 from .planning.joint import Joint as Joint
+from .planning.joint import Programs as Programs
 from .planning.plan import Plan as Plan
 from .planning.planner import Planner as Planner
-from .planning.programs import Programs as Programs
-from .planning.solution import Status as Status
 from .planning.stagewise import Stagewise as Stagewise
 from .policies.greedy import Greedy as Greedy
 from .simulation.absorbing import Absorbing as Absorbing

@@ -13,7 +13,7 @@ from fsmdp.elimination import build
 from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.rows import sample
 from fsmdp.planning.bellman import network_of_model
-from fsmdp.planning.oracle import separate
+from fsmdp.planning.certificate import separate
 from fsmdp.policies.joint import joint_network
 
 SEEDS = st.integers(0, 10**6)

@@ -13,7 +13,7 @@ from fsmdp import domains
 from fsmdp.cli import entry as cli
 from fsmdp.cli.plan import row_of
 from fsmdp.planning import planner
-from fsmdp.planning.incumbent import Line
+from fsmdp.planning.gap import Line
 from fsmdp.planning.problem import problem_of_model
 
 

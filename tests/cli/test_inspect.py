@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp.cli import entry
-from fsmdp.planning.sizes import joined_variables, network_sizes
+from fsmdp.planning.joint import joined_variables, network_sizes
 
 
 def run(*arguments):

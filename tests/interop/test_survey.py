@@ -4,7 +4,7 @@ import pytest
 from tests.interop.rddl_texts import KEEP, write_problem
 
 import fsmdp
-from fsmdp.planning.sizes import network_sizes
+from fsmdp.planning.joint import network_sizes
 
 
 def test_a_report_counts_what_a_model_has():

@@ -20,7 +20,7 @@ from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import FactoredLearner
 from fsmdp.learning.learners.learner import MEMBERS
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 
 RING = domains.sysadmin(3, horizon=4)
 BASIS = fsmdp.Basis.singles(RING)

@@ -13,7 +13,7 @@ from fsmdp.learning.cells.confidence import empirical_moments, weissman
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.together import indicators_of
 from fsmdp.model.cases import Cases
-from fsmdp.planning.ceiling import left_to_earn
+from fsmdp.planning.stagewise import left_to_earn
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Table, bound_table
 from fsmdp.planning.bellman import (
     BellmanNetwork,
+    Intervals,
     flatten_cases,
     network_of_model,
     network_of_structure,
 )
 from fsmdp.planning.enumerated import Enumerated, enumerate_known, enumerate_tables
-from fsmdp.planning.intervals import Intervals
 
 MOST_UNCERTAIN = 5
 """Functions with intervals of some width: the sign patterns written out number 2 to this."""

@@ -15,13 +15,18 @@ from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import ModelError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import state_means
-from fsmdp.planning.block_rows import SAMPLES, minimise_by_rows
-from fsmdp.planning.blocks import Blocks, coarse_blocks, finest_blocks
-from fsmdp.planning.bundle import minimise
+from fsmdp.planning.bundle import (
+    SAMPLES,
+    Blocks,
+    coarse_blocks,
+    finest_blocks,
+    minimise,
+    minimise_by_rows,
+    slopes,
+)
 from fsmdp.planning.bundled import Bundled, divided, tightest
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.duals import slopes
 from fsmdp.planning.problem import problem_of_model
 
 

@@ -18,14 +18,11 @@ from planning_problems import (
 from fsmdp.domains import sysadmin
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.bellman import VIEWS, network_of_model, state_means
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.highs import LiveProgram
-from fsmdp.planning.interior import InteriorProgram
-from fsmdp.planning.intervals import VIEWS
+from fsmdp.planning.clock import Clock, Status, Stopped
+from fsmdp.planning.highs import InteriorProgram, LiveProgram
 from fsmdp.planning.joint import joint_program, solve_joint
-from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 ROUNDING = 1e-9

@@ -8,9 +8,9 @@ from planning_problems import nearly_dependent
 from scipy.optimize import linprog
 
 import fsmdp
+from fsmdp.planning.clock import Solution, Status, dual_bound
 from fsmdp.planning.conditioning import condition, scaling
 from fsmdp.planning.enumerated import enumerate_known
-from fsmdp.planning.solution import Solution, Status, dual_bound
 
 STAY = np.eye(3)
 

@@ -9,16 +9,13 @@ import fsmdp
 from fsmdp import domains
 from fsmdp.planning import cutting_planes
 from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.cuts import random_cuts
-from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
+from fsmdp.planning.certificate import certify, excesses
+from fsmdp.planning.clock import Clock, Status, Stopped
+from fsmdp.planning.cutting_planes import random_cuts, solve_joint_by_cuts, solve_stages_by_cuts
 from fsmdp.planning.enumerated import joint_optimum, stage_optimum
 from fsmdp.planning.inequalities import inequalities
 from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.oracle import excesses
 from fsmdp.planning.problem import problem_of_model
-from fsmdp.planning.solution import Status
 
 TOLERANCE = 1e-6
 
@@ -122,7 +119,7 @@ def _long():
 def test_joint_cuts_of_many_steps_start_from_few_states(monkeypatch):
     problem = problem_of_model(*_long())
     every = random_cuts(problem.network)
-    monkeypatch.setattr("fsmdp.planning.cuts.MOST_START_NUMBERS", 2 * 50 * 4 * 3)
+    monkeypatch.setattr("fsmdp.planning.cutting_planes.MOST_START_NUMBERS", 2 * 50 * 4 * 3)
     few = random_cuts(problem.network)
     assert len(few) == 50 * 3 < len(every)
     assert set(few.steps) == set(range(50))

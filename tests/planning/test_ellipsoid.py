@@ -10,11 +10,10 @@ from fsmdp.domains import sysadmin
 from fsmdp.errors import PlanningError
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.clock import Clock
+from fsmdp.planning.clock import Clock, Status
 from fsmdp.planning.ellipsoid import _Ellipsoid, solve_ellipsoid
 from fsmdp.planning.enumerated import joint_optimum
 from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.solution import Status
 
 ROUNDING = 1e-7
 

@@ -14,19 +14,29 @@ from scipy import sparse
 import fsmdp
 from fsmdp import ANY, Basis, Case, Conditional, FactoredMDP, ModelError, Reward, Table, Variable
 from fsmdp.domains import sysadmin
-from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.certificate import certify, lifts_of
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.bellman import (
+    largest_value,
+    network_of_model,
+    reward_scale,
+    state_means,
+    value_span,
+)
+from fsmdp.planning.certificate import certify, following_weights, lifts_of
+from fsmdp.planning.clock import (
+    NO_LIMIT,
+    REACH,
+    Clock,
+    Solution,
+    Status,
+    Stopped,
+    dual_bound,
+    unsolved,
+)
 from fsmdp.planning.conditioning import condition, conditioning_of
-from fsmdp.planning.cuts import CUTS_PER_COLUMN, Master
-from fsmdp.planning.cutting_planes import solve_stages_by_cuts
+from fsmdp.planning.cutting_planes import CUTS_PER_COLUMN, Master, solve_stages_by_cuts
 from fsmdp.planning.enumerated import stage_optimum
-from fsmdp.planning.oracle import following_weights
 from fsmdp.planning.problem import problem_of_model, trivial_problem
-from fsmdp.planning.rows import reward_scale
-from fsmdp.planning.solution import REACH, Solution, Status, dual_bound, unsolved
 from fsmdp.planning.stagewise import StagewiseProgram
-from fsmdp.planning.values import largest_value, value_span
 
 EPSILON = float(np.finfo(np.float64).eps)
 

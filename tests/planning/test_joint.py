@@ -11,11 +11,10 @@ from planning_problems import known_problem, problems, small_models, uncertain_p
 from fsmdp.domains import random_model
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.bellman import constant_value, network_of_model, state_means
+from fsmdp.planning.clock import Status
 from fsmdp.planning.enumerated import joint_optimum
 from fsmdp.planning.joint import joint_program, solve_joint
-from fsmdp.planning.solution import Status
-from fsmdp.planning.values import constant_value
 
 CLOSE = 1e-6
 

@@ -15,9 +15,8 @@ import fsmdp
 from fsmdp.errors import TrivialBoundWarning
 from fsmdp.foundation.threads import cores
 from fsmdp.planning import planner
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.clock import NO_LIMIT, Clock, Status, Stopped
 from fsmdp.planning.problem import trivial_problem
-from fsmdp.planning.solution import Status
 from fsmdp.solver import arena, auto
 from fsmdp.solver.plan import METHODS
 

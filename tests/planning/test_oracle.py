@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_problems import problems
 
-from fsmdp.planning.certificate import certify
+from fsmdp.planning.certificate import certify, excesses, separate
 from fsmdp.planning.inequalities import Cuts, function_values, inequalities, local_values
-from fsmdp.planning.oracle import excesses, separate
 
 ROUNDING = 1e-9
 seeds = st.integers(0, 999)

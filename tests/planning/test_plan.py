@@ -12,13 +12,18 @@ import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
 from fsmdp.elimination import lp_rows
 from fsmdp.foundation.disk import read_arrays, write_arrays
-from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.bellman import Intervals, network_of_model, state_means
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.joint import Joint, solve_joint
-from fsmdp.planning.options import Seconds, Tolerance
+from fsmdp.planning.joint import (
+    FEW_SECONDS,
+    Joint,
+    _engine,
+    seconds_by_cuts,
+    seconds_by_rows,
+    solve_joint,
+)
+from fsmdp.planning.planner import Seconds, Tolerance
 from fsmdp.planning.problem import problem_of_model
-from fsmdp.planning.programs import FEW_SECONDS, _engine, seconds_by_cuts, seconds_by_rows
 from fsmdp.planning.stagewise import Stagewise
 
 PROGRAMS = ("programs", "stagewise", "joint", "cutting-planes", "ellipsoid")
@@ -371,7 +376,7 @@ def test_bounds_hold_in_floating_point_even_where_large_weights_cancel(seed):
 
 
 def test_a_program_of_too_many_rows_is_refused_before_it_is_built(monkeypatch):
-    monkeypatch.setattr("fsmdp.planning.rows.LARGEST_PROGRAM", 1000)
+    monkeypatch.setattr("fsmdp.planning.bellman.LARGEST_PROGRAM", 1000)
     for method in ("joint", "stagewise"):
         with pytest.raises(WidthError, match="use method='cutting-planes'"):
             fsmdp.plan(domains.sysadmin(60), method=method)

@@ -14,12 +14,11 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable
 from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.certificate import certify
+from fsmdp.planning.certificate import certify, separate
+from fsmdp.planning.clock import Status
 from fsmdp.planning.ellipsoid import solve_ellipsoid
 from fsmdp.planning.enumerated import joint_optimum, stage_optimum
 from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.oracle import separate
-from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 

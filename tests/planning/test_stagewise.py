@@ -10,12 +10,10 @@ from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import ModelError
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bellman import network_of_model, state_means
+from fsmdp.planning.bellman import VIEWS, Intervals, network_of_model, state_means
 from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import Clock
+from fsmdp.planning.clock import Clock, Status
 from fsmdp.planning.enumerated import stage_optimum
-from fsmdp.planning.intervals import VIEWS, Intervals
-from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import StagewiseProgram
 
 CLOSE = 1e-6

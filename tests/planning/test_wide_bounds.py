@@ -12,9 +12,9 @@ from tests.odd_models import odd_model
 import fsmdp
 from fsmdp.domains import random_model
 from fsmdp.errors import ModelError, TrivialBoundWarning, WidthError
-from fsmdp.planning.cuts import violated_cuts
+from fsmdp.planning.certificate import excesses
+from fsmdp.planning.cutting_planes import violated_cuts
 from fsmdp.planning.inequalities import inequalities
-from fsmdp.planning.oracle import excesses
 from fsmdp.planning.problem import problem_of_model
 
 METHODS = ("programs", "stagewise", "joint", "cutting-planes")

@@ -5,8 +5,7 @@ import pytest
 import fsmdp
 from fsmdp.experiments.ippc.published import DOMAINS
 from fsmdp.model.basis import Basis
-from fsmdp.planning.block_rows import minimise_by_rows
-from fsmdp.planning.blocks import coarse_blocks
+from fsmdp.planning.bundle import coarse_blocks, minimise_by_rows
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT
 from fsmdp.planning.problem import problem_of_model

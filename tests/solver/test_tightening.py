@@ -9,7 +9,7 @@ import fsmdp
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
-from fsmdp.planning.blocks import Blocks
+from fsmdp.planning.bundle import Blocks
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT
 from fsmdp.planning.problem import problem_of_model

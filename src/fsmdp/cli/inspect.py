@@ -121,7 +121,7 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
 def model_facts(model: Any) -> dict[str, Any]:
     """Sizes of a model, and of the cost networks of the ready-made bases."""
     from fsmdp.experiments.catalog import BASES
-    from fsmdp.planning.sizes import network_sizes
+    from fsmdp.planning.joint import network_sizes
 
     bases = {}
     for name, make in BASES.items():

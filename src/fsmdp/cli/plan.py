@@ -20,8 +20,7 @@ from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_err
 from fsmdp.foundation.progress import listening
 
 if TYPE_CHECKING:
-    from fsmdp.planning.gap import RelativeGap
-    from fsmdp.planning.incumbent import Line
+    from fsmdp.planning.gap import Line, RelativeGap
     from fsmdp.planning.plan import Plan
 
 INTERRUPTED = 130
@@ -100,7 +99,7 @@ def plan_command(
     from fsmdp.experiments.catalog import read_basis, read_model
     from fsmdp.model.basis import Basis
     from fsmdp.planning.bellman import state_means
-    from fsmdp.planning.solution import Status
+    from fsmdp.planning.clock import Status
     from fsmdp.solver.plan import find_planner, plan
 
     began = time.perf_counter()

@@ -159,7 +159,7 @@ def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     """The plan of the known model: its certified bound, and what its policy earns."""
     import numpy as np
 
-    from fsmdp.planning.programs import Programs
+    from fsmdp.planning.joint import Programs
     from fsmdp.simulation.gap import certified_gap
 
     try:
@@ -179,7 +179,7 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     """
     from fsmdp.elimination.order import best_order
     from fsmdp.planning.bellman import network_of_model
-    from fsmdp.planning.sizes import joined_variables
+    from fsmdp.planning.joint import joined_variables
 
     try:
         elimination = network_of_model(model, basis)[0].elimination

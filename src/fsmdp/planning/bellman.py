@@ -7,15 +7,16 @@ themselves: h_j looks at Z_j, which need not lie among the parents of Z_j.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypedDict, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from fsmdp.elimination import Elimination, Network, build, build_within
+from fsmdp.elimination import Elimination, Network, Rows, build, build_within
 from fsmdp.elimination.order import DEFAULT_LIMIT
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_items
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.basis import Basis, check_basis
@@ -23,12 +24,47 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.invariants import Invariant
 from fsmdp.model.lookup import flatten_cases, scopes_of
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.structure import Structure
+from fsmdp.model.structure import Structure, sum_of_discounts
 from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
-from fsmdp.planning.intervals import OPTIMISTIC, POINT, Intervals
 from fsmdp.planning.restricting import OF_ACTIONS, Restriction, restrict
 from fsmdp.policies.joint import joint_network
+
+OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
+VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
+
+
+class Together(Protocol):
+    """Sets of several functions' means at once, inside the product of their intervals."""
+
+    def means(self, weights: Floats, low: Floats, high: Floats, sign: float) -> Floats:
+        """The means in the set that are best for `sign` times the weights, (n_backup_entries,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Both ends of mean rewards, and of each basis function's mean after one step.
+
+    Flat vectors in the layout of a `BellmanNetwork`. A known model has low = high, up to
+    `rounding`; a learner's confidence set has intervals of some width.
+    """
+
+    rewards: Floats  # (n_reward_entries,) upper ends
+    low: Floats  # (n_backup_entries,)
+    high: Floats  # (n_backup_entries,)
+    reward_low: Floats | None = None  # (n_reward_entries,) lower ends; None if they are the same
+    rounding: Floats | None = None  # (n_backup_entries,) error of low and high, if any
+    together: Together | None = None  # what means of several functions cannot be at once
+    exact: bool = field(init=False)  # whether the ends of all functions' means agree
+
+    def __post_init__(self) -> None:
+        agree = self.low is self.high or bool((self.low == self.high).all())
+        object.__setattr__(self, "exact", agree)
+
+    def with_lowest_rewards(self) -> Intervals:
+        """The same with rewards at their lower ends."""
+        return self if self.reward_low is None else replace(self, rewards=self.reward_low)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,3 +333,99 @@ def _factored_means(basis: Basis, distributions: Sequence[Floats]) -> Floats:
             values = values @ distributions[position]
         means.append(float(values))
     return np.array(means)
+
+
+def constant_value(network: BellmanNetwork, intervals: Intervals) -> float:
+    """A value that no state exceeds: the largest reward, earned at every step.
+
+    Its weights are feasible and their 1-norm is at most this, so that a bound W of as much
+    always leaves a solution.
+    """
+    nothing = np.zeros(len(network.basis))
+    largest = network.elimination.maximise(network.right_side(nothing, intervals)).value
+    return abs(largest) * sum_of_discounts(network.horizon, network.discount)
+
+
+def largest_value(network: BellmanNetwork, intervals: Intervals) -> float:
+    """No value is further from zero than this: every reward term at its largest, at every step."""
+    largest = sum(float(np.abs(term).max()) for term in _terms(network, intervals))
+    return largest * sum_of_discounts(network.horizon, network.discount)
+
+
+def value_span(network: BellmanNetwork, intervals: Intervals) -> float:
+    """No two values differ by more: the spans of all reward terms, at every step.
+
+    The largest value itself if no reward depends on anything, and 1 a step if none is given.
+    """
+    span = sum(float(np.ptp(term)) for term in _terms(network, intervals))
+    steps = sum_of_discounts(network.horizon, network.discount)
+    return span * steps or largest_value(network, intervals) or steps
+
+
+def _terms(network: BellmanNetwork, intervals: Intervals) -> list[Floats]:
+    """The means of each reward term, in all groups together."""
+    found = []
+    begin = 0
+    for cases in network.reward_scopes:
+        end = begin + sum(network.elimination.network.table_size(scope) for scope in cases)
+        found.append(intervals.rewards[begin:end])
+        begin = end
+    return found
+
+
+LARGEST_PROGRAM = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BellmanRows:
+    """Matrices of one step: how values, backups and messages enter its rows."""
+
+    rows: Rows = field(repr=False)
+    values: sparse.csr_matrix = field(repr=False)  # (n_rows, n_functions)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of one step."""
+        return self.rows.n_rows
+
+    def backups(self, network: BellmanNetwork, means: Floats) -> sparse.csr_matrix:
+        """Rows times functions: how w_{l+1} enters when its next means are these."""
+        at = np.arange(network.backups_at.start, network.backups_at.stop)
+        return _gathered(self.rows, network, means, at, network.backup_columns)
+
+
+def bellman_rows(network: BellmanNetwork, n_steps: int = 1) -> BellmanRows:
+    """Rows of one step, refused if so many steps together have too many.
+
+    Cost: one non-zero for each term of each row.
+    """
+    n_rows = n_steps * network.elimination.n_rows
+    if n_rows > LARGEST_PROGRAM:
+        raise WidthError(
+            f"the linear program would have {n_rows:,} rows (induced width "
+            f"{network.elimination.induced_width}, limit {LARGEST_PROGRAM:,}); use "
+            "method='cutting-planes', which needs no rows, or a smaller basis."
+        )
+    rows = network.elimination.rows()
+    at = np.arange(len(network.values))
+    return BellmanRows(rows, _gathered(rows, network, network.values, at, network.value_columns))
+
+
+def _gathered(
+    rows: Rows,
+    network: BellmanNetwork,
+    coefficients: Floats,
+    entries: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> sparse.csr_matrix:
+    shape = (network.elimination.network.n_entries, len(network.basis))
+    by_entry = sparse.csr_matrix((coefficients, (entries, columns)), shape=shape)
+    product = sparse.csr_matrix(rows.gather @ by_entry)
+    product.eliminate_zeros()
+    return product
+
+
+def reward_scale(intervals: Intervals) -> float:
+    """Divides right-hand sides so that a solver's absolute tolerances mean what they say."""
+    largest = float(np.abs(intervals.rewards).max(initial=0.0))
+    return largest if largest > 0 else 1.0

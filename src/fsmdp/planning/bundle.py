@@ -14,25 +14,154 @@ Source: Kiwiel, Proximity control in bundle methods for convex nondifferentiable
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import factorized
 
 from fsmdp.elimination import Maximum
-from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.blocks import Blocks, pairs_of
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.elimination.compiled_schedule import flatten
+from fsmdp.elimination.rows import sample
+from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import sum_of_discounts
+from fsmdp.model.tables import Floats, Table
+from fsmdp.planning.bellman import (
+    LARGEST_PROGRAM,
+    BellmanNetwork,
+    Intervals,
+    bellman_rows,
+    reward_scale,
+    state_means,
+    value_span,
+)
+from fsmdp.planning.certificate import excesses_of
+from fsmdp.planning.clock import CONFIRMED, NO_LIMIT, REACH, Clock, Solution, Status, Stopped
 from fsmdp.planning.conditioning import conditioning_of
-from fsmdp.planning.inequalities import Cuts, joined, parts_of
-from fsmdp.planning.interior import InteriorProgram
-from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.oracle import excesses_of
-from fsmdp.planning.rows import reward_scale
-from fsmdp.planning.solution import CONFIRMED, REACH, Solution, Status
-from fsmdp.planning.values import value_span
+from fsmdp.planning.highs import InteriorProgram
+from fsmdp.planning.inequalities import Cuts, States, joined, parts_of
+
+FINEST = 2
+"""Blocks of each length at the end of the horizon, where values change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Steps of one block that are followed by one block: a single set of inequalities."""
+
+    own: int
+    after: int | None  # None: the end
+    weight: float  # sum of the discounts of its steps
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The lengths of the blocks of a horizon, first step first; none if it is infinite."""
+
+    lengths: tuple[int, ...]
+    discount: float
+    links: tuple[Link, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple(self._links()))
+
+    @property
+    def n_blocks(self) -> int:
+        """Sets of weights."""
+        return len(self.lengths) or 1
+
+    @property
+    def is_finest(self) -> bool:
+        """Whether no block can be divided."""
+        return all(length == 1 for length in self.lengths)
+
+    def divided(self) -> Blocks:
+        """Every block in two halves."""
+        halves = [part for one in self.lengths for part in (one // 2, one - one // 2) if part]
+        return Blocks(tuple(halves), self.discount)
+
+    def parents(self, finer: Blocks) -> tuple[list[int], list[list[int]]]:
+        """For each block of a finer division, its own here; for each link here, those of it there.
+
+        Weights that are the same in all parts of a block have the same value there as here.
+        """
+        if not self.lengths:
+            return [0], [[0]]
+        here = self.block_of_step()
+        starts = np.cumsum([0, *finer.lengths[:-1]])
+        links: list[list[int]] = [[] for _ in self.links]
+        link_of_step = {step: k for k, link in enumerate(self.links) for step in link.steps}
+        for number, link in enumerate(finer.links):
+            for old in sorted({link_of_step[step] for step in link.steps}):
+                links[old].append(number)
+        return [here[start] for start in starts], links
+
+    def block_of_step(self) -> list[int]:
+        """The block of every step."""
+        return [block for block, length in enumerate(self.lengths) for _ in range(length)]
+
+    def weights(self, shared: Floats, excesses: Floats) -> Floats:
+        """Weights of every step: those of its block, the constant raised by what it must be.
+
+        c_l = e_l + discount * c_{l+1}
+        """
+        if not self.lengths:
+            found = shared.copy()
+            found[:, 0] += excesses[0] * self.links[0].weight
+            return found
+        found = shared[self.block_of_step()]
+        constant = 0.0
+        for number in reversed(range(len(self.links))):
+            for step in reversed(self.links[number].steps):
+                constant = excesses[number] + self.discount * constant
+                found[step, 0] += constant
+        return found
+
+    def _links(self) -> Sequence[Link]:
+        if not self.lengths:
+            return [Link(0, 0, sum_of_discounts(None, self.discount), (0,))]
+        of_step = self.block_of_step()
+        after = [*of_step[1:], None]
+        found = []
+        for (own, following), steps in groupby(
+            range(len(of_step)), key=lambda step: (of_step[step], after[step])
+        ):
+            members = tuple(steps)
+            weight = sum(self.discount**step for step in members)
+            found.append(Link(own, following, weight, members))
+        return found
+
+
+def coarse_blocks(network: BellmanNetwork) -> Blocks:
+    """Blocks that double in length from the end of the horizon to its start."""
+    lengths: list[int] = []
+    left = network.horizon or 0
+    while left:
+        length = min(left, 2 ** (len(lengths) // FINEST))
+        lengths.append(length)
+        left -= length
+    return Blocks(tuple(reversed(lengths)), network.discount)
+
+
+def finest_blocks(network: BellmanNetwork) -> Blocks:
+    """Every step by itself."""
+    return Blocks((1,) * (network.horizon or 0), network.discount)
+
+
+def pairs_of(blocks: Blocks, shared: Floats) -> list[tuple[Floats, Floats]]:
+    """For each link, weights of its own block and of the block after."""
+    nothing = np.zeros(shared.shape[1])
+    return [
+        (shared[link.own], nothing if link.after is None else shared[link.after])
+        for link in blocks.links
+    ]
+
 
 CUTS_PER_LINK = 3
 CUTS_PER_COLUMN, PATIENCE = 3, 6
@@ -286,3 +415,163 @@ def _cuts_of(link: int, worst: Maximum) -> Cuts:
     chosen = np.argsort(-worst.values, kind="stable")[:CUTS_PER_LINK]
     entries = None if worst.is_exact else worst.picked(chosen)
     return Cuts(np.full(len(chosen), link), worst.states(chosen), chosen, entries)
+
+
+BLOCK_ROWS_ENOUGH = 1e-6
+"""Of gap and rows, relative: elimination adds what is missing, and bases gain more by growing."""
+
+SAMPLES = 600
+"""States and actions drawn from the duals of each link, to see which functions are missing."""
+
+
+def minimise_by_rows(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    blocks: Blocks,
+    clock: Clock = NO_LIMIT,
+    seed: int = 0,
+) -> BundleSolution:
+    """The weights of smallest f, of a known model; `Stopped` if there was no time to find any.
+
+    What the solver says is not believed: the excesses of its weights are found by elimination.
+    Cost: the rows of one step for each link.
+    """
+    assert intervals.exact
+    began = time.perf_counter()
+    links, scale = blocks.links, reward_scale(intervals)
+    step = bellman_rows(network, len(links))
+    matrix = sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, 1:])
+    n = int(matrix.shape[1])
+    own, after = (
+        sparse.csr_matrix((np.ones(len(at)), ([k for k, _ in at], [b for _, b in at])), shape)
+        for shape in [(len(links), blocks.n_blocks)]
+        for at in (
+            [(k, link.own) for k, link in enumerate(links)],
+            [(k, link.after) for k, link in enumerate(links) if link.after is not None],
+        )
+    )
+    every = sparse.identity(len(links), format="csr")
+    clock.check()
+    values = sparse.kron(own, step.values @ matrix)
+    backups = sparse.kron(after, step.backups(network, intervals.high) @ matrix)
+    rows = sparse.hstack(
+        [
+            values - network.discount * backups,
+            sparse.kron(every, step.values[:, :1]),
+            sparse.kron(every, step.rows.messages),
+        ],
+        format="csr",
+    )
+    clock.check()
+    nothing = np.zeros(len(network.basis))
+    rewards = step.rows.gather @ network.right_side(nothing, intervals) / scale
+    cost = np.zeros(rows.shape[1])
+    cost[:n] = means @ matrix
+    n_columns = blocks.n_blocks * n
+    cost[n_columns : n_columns + len(links)] = [link.weight for link in links]
+    program = InteriorProgram(cost, rows, np.tile(rewards, len(links)), tolerance=BLOCK_ROWS_ENOUGH)
+    found = program.solve(clock)
+    if not found.iterations or not np.isfinite(found.values).all():
+        raise Stopped
+    shared = np.asarray(scale * (matrix @ found.values[:n_columns].reshape(-1, n).T).T)
+    pairs = pairs_of(blocks, shared)
+    excesses = np.array([w.value for w in excesses_of(network, intervals, pairs, clock=clock)])
+    weights = blocks.weights(shared, excesses)
+    cuts, measure = _sampled(network, blocks, found.duals, seed)
+    return BundleSolution(
+        found.status,
+        shared,
+        weights,
+        float(means @ weights[0]),
+        scale * program.dual_bound(found),
+        found.iterations,
+        cuts,
+        measure,
+        time.perf_counter() - began,
+    )
+
+
+def _sampled(
+    network: BellmanNetwork, blocks: Blocks, duals: Floats | None, seed: int
+) -> tuple[Cuts, Floats]:
+    """A list of states and actions from the duals of all links."""
+    assert duals is not None
+    rng = generator(seed, Purpose.DUALS)
+    parts, measure = [], []
+    schedule, rows = network.elimination.schedule, network.elimination.rows()
+    flat = flatten(schedule)
+    for number, (link, of_link) in enumerate(
+        zip(blocks.links, np.split(np.maximum(duals, 0.0), len(blocks.links)), strict=True)
+    ):
+        states, actions = sample(schedule, flat, rows.spread(of_link), SAMPLES, rng)
+        parts.append(Cuts(np.full(SAMPLES, number), states, actions))
+        measure.append(np.full(SAMPLES, link.weight / SAMPLES))
+    return joined(parts), np.concatenate(measure)
+
+
+def prefers_rows(network: BellmanNetwork, blocks: Blocks) -> bool:
+    """Whether rows are expected to take less time than a bundle; a crude estimate of both."""
+    elimination, links = network.elimination, len(blocks.links)
+    n_rows = links * elimination.n_rows
+    rows = n_rows * 2e-5 * (1 + 2.0**elimination.induced_width / 32)
+    functions = len(network.basis)
+    masters = 4e-7 * blocks.n_blocks * functions**3
+    oracles = 2e-9 * links * elimination.schedule.n_terms
+    return n_rows <= LARGEST_PROGRAM and rows < ROUNDS * (masters + oracles)
+
+
+ROUNDS = 40
+"""Of a bundle, roughly."""
+
+
+def slopes(
+    model: FactoredMDP,
+    basis: Basis,
+    blocks: Blocks,
+    cuts: Cuts,
+    measure: Floats,
+    check: Callable[[], None] | None = None,
+) -> Floats:
+    """How fast the bound falls with the weight of each function in each block, up to sign.
+
+    (n_blocks, n_functions). Cost: the marginals of the functions, and a pass over the cuts for
+    each.
+    """
+    marginals = model.marginals(basis, check)
+    held = measure > 1e-9 * measure.max(initial=0.0)
+    steps, actions = cuts.steps[held], cuts.actions[held]
+    columns = np.ascontiguousarray(cuts.states[held].T)  # each is read many times
+    weight = measure[held]
+    links = blocks.links
+    own = np.array([links[k].own for k in steps], dtype=np.int64)
+    after = np.array([-1 if (b := links[k].after) is None else b for k in steps], dtype=np.int64)
+    found = np.zeros((blocks.n_blocks + 1, len(marginals.basis)))  # the last is after the end
+    for j, (table, cases) in enumerate(
+        zip(marginals.basis, marginals.backprojections(), strict=True)
+    ):
+        np.add.at(found[:, j], own, -weight * _at(table, columns))
+        means = _next_means(cases, columns, actions, model.dynamics.n_actions)
+        np.add.at(found[:, j], after, model.discount * weight * means)
+    found = found[:-1]
+    found[0] += state_means("initial", marginals.basis, model)
+    return found
+
+
+def _at(table: Table, columns: States) -> Floats:
+    found = table.values[tuple(columns[p] for p in table.scope)]
+    return np.broadcast_to(found, columns.shape[1:])
+
+
+def _next_means(cases: Cases[Table], columns: States, actions: States, n_actions: int) -> Floats:
+    """E[h(s') | s, a] of each pair."""
+    found = np.array(_at(cases.groups[0], columns))
+    group_of = np.zeros(n_actions, dtype=np.int64)
+    group_of[[*cases.exceptions]] = [*cases.exceptions.values()]
+    group = group_of[actions]
+    for number in np.unique(group):
+        if number > 0:
+            rows = np.flatnonzero(group == number)
+            table = cases.groups[number]
+            found[rows] = table.values[tuple(columns[p, rows] for p in table.scope)]
+    return found

@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.planning.blocks import Blocks, coarse_blocks
-from fsmdp.planning.bundle import BundleSolution, minimise
-from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.bellman import value_span
+from fsmdp.planning.bundle import Blocks, BundleSolution, coarse_blocks, minimise
+from fsmdp.planning.certificate import seconds_of_excesses
+from fsmdp.planning.clock import CONFIRMED, Clock, Status, Stopped
 from fsmdp.planning.finish import Solved, finish
 from fsmdp.planning.inequalities import Cuts, joined
-from fsmdp.planning.options import Count, Seconds, Tolerance
-from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner
+from fsmdp.planning.planner import Count, Planner, Seconds, Tolerance
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.solution import CONFIRMED, Status
 from fsmdp.planning.stagewise import StagewiseProgram, StagewiseSolution
-from fsmdp.planning.values import value_span
 
 COARSE = 1e-4
 """Tolerance of blocks that will be divided, in spans of values."""

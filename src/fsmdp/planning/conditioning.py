@@ -18,8 +18,7 @@ from scipy import sparse
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import BellmanNetwork, Intervals
 
 NEARLY = 1e-2
 """A function whose remainder is smaller than this, relative to itself, is replaced by it."""

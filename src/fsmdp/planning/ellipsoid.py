@@ -26,20 +26,14 @@ import numpy as np
 from fsmdp.errors import PlanningError
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.bellman import BellmanNetwork, Intervals, reward_scale, value_span
+from fsmdp.planning.certificate import certify, separate
+from fsmdp.planning.clock import NO_LIMIT, Clock, Status
 from fsmdp.planning.conditioning import conditioning_of
 from fsmdp.planning.finish import Solved, finish
-from fsmdp.planning.intervals import Intervals
-from fsmdp.planning.options import Count, Seconds, Size, Tolerance
-from fsmdp.planning.oracle import separate
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner, require_optimism
+from fsmdp.planning.planner import Count, Planner, Seconds, Size, Tolerance, require_optimism
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.rows import reward_scale
-from fsmdp.planning.solution import Status
-from fsmdp.planning.values import value_span
 
 LARGEST_DIMENSION = 200
 ITERATION_LIMIT = 1_000_000

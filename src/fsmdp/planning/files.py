@@ -35,13 +35,13 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import LONGEST_HORIZON
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
+from fsmdp.planning.bellman import VIEWS
 from fsmdp.planning.bound import ELIMINATION, Bound, Box, StartProof
 from fsmdp.planning.certificate import Certificate, Witness
-from fsmdp.planning.incumbent import Candidate, Incumbent, Line
-from fsmdp.planning.intervals import VIEWS
+from fsmdp.planning.clock import Status
+from fsmdp.planning.gap import Candidate, Incumbent, Line
 from fsmdp.planning.plan import Effort, Ending, Plan, PlannedPolicy
 from fsmdp.planning.restricting import OF_ACTIONS, Restriction
-from fsmdp.planning.solution import Status
 from fsmdp.policies.arrays import (
     CompiledPolicy,
     array_names,

@@ -10,15 +10,13 @@ import numpy as np
 from fsmdp.elimination.schedule import hint_of
 from fsmdp.errors import PlanningError
 from fsmdp.model.tables import Floats
+from fsmdp.planning.bellman import value_span
 from fsmdp.planning.bound import Bound
-from fsmdp.planning.certificate import Certificate, certify
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
+from fsmdp.planning.certificate import Certificate, certify, seconds_of_excesses
+from fsmdp.planning.clock import CONFIRMED, NO_LIMIT, Clock, Status, Stopped
 from fsmdp.planning.greedy import greedy_policy
-from fsmdp.planning.oracle import seconds_of_excesses
 from fsmdp.planning.plan import Effort, Ending, Plan
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.solution import CONFIRMED, Status
-from fsmdp.planning.values import value_span
 
 OPEN = 5
 """So many tolerances may lie between a certified value and its dual bound."""

@@ -8,8 +8,7 @@ from fsmdp.foundation.checks import check_size
 from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.intervals import OPTIMISTIC, Intervals
+from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals
 from fsmdp.policies.greedy import Greedy
 
 LARGEST_POLICY = 2**29

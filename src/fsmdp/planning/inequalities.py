@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.bellman import BellmanNetwork, Intervals
 from fsmdp.planning.clock import NO_LIMIT, Clock
-from fsmdp.planning.intervals import Intervals
 
 States = NDArray[np.int64]
 

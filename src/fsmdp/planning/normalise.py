@@ -27,7 +27,7 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
 from fsmdp.planning.bound import Bound, StartProof
 from fsmdp.planning.certificate import Certificate
-from fsmdp.planning.incumbent import Candidate, Incumbent, Line
+from fsmdp.planning.gap import Candidate, Incumbent, Line
 from fsmdp.planning.plan import Plan, PlannedPolicy
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.greedy import Greedy

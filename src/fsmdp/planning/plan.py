@@ -21,9 +21,8 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.planning.bound import Bound, value_of
 from fsmdp.planning.certificate import Certificate
-from fsmdp.planning.gap import ROUNDING, RelativeGap
-from fsmdp.planning.incumbent import Candidate, Incumbent, Line
-from fsmdp.planning.solution import Status
+from fsmdp.planning.clock import Status
+from fsmdp.planning.gap import ROUNDING, Candidate, Incumbent, Line, RelativeGap
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
 from fsmdp.policies.resolve import Described

@@ -20,8 +20,11 @@ from fsmdp.model.lookup import flatten_cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.planning.bellman import (
+    OPTIMISTIC,
+    VIEWS,
     BellmanNetwork,
     EliminationOptions,
+    Intervals,
     Weights,
     bellman_network,
     network_of_model,
@@ -30,7 +33,6 @@ from fsmdp.planning.bellman import (
 )
 from fsmdp.planning.certificate import Certificate, certify
 from fsmdp.planning.clock import NO_LIMIT, Clock
-from fsmdp.planning.intervals import OPTIMISTIC, VIEWS, Intervals
 
 LARGEST_LIMIT = 2**33
 

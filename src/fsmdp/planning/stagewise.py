@@ -10,29 +10,95 @@ simplex restarts in a few iterations. V_l >= V*_l by induction.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.errors import ModelError
+from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
-from fsmdp.planning.ceiling import ceiling_rows, left_to_earn
-from fsmdp.planning.clock import NO_LIMIT, Clock
+from fsmdp.planning.bellman import OPTIMISTIC, BellmanNetwork, Intervals, bellman_rows, reward_scale
+from fsmdp.planning.certificate import seconds_of_excesses
+from fsmdp.planning.clock import NO_LIMIT, Clock, Status
 from fsmdp.planning.conditioning import Conditioning, conditioning_of, scaling
 from fsmdp.planning.finish import Solved, finish
-from fsmdp.planning.highs import SIMPLEX, LiveProgram, SimplexBasis, pack_basis, unpack_basis
-from fsmdp.planning.interior import INTERIOR, InteriorProgram
-from fsmdp.planning.intervals import OPTIMISTIC, Intervals
-from fsmdp.planning.options import Seconds, Solver
-from fsmdp.planning.oracle import seconds_of_excesses
+from fsmdp.planning.highs import (
+    INTERIOR,
+    SIMPLEX,
+    InteriorProgram,
+    LiveProgram,
+    SimplexBasis,
+    pack_basis,
+    unpack_basis,
+)
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner
+from fsmdp.planning.planner import Planner, Seconds, Solver
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.rows import bellman_rows, reward_scale
-from fsmdp.planning.solution import Status
+
+HEADROOM = 1.5
+"""With 1, values would be flattened where they are to tell states apart, for the sum over scopes is
+above the largest value: on a ring of 8, regret doubles. From 1.5 on it does not change."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ceiling:
+    """t_Z >= sum_j w_j h_j(y) for each scope Z and its values y, and -w_0 - sum_Z t_Z >= -M."""
+
+    weights: sparse.csr_matrix = field(repr=False)  # (n_rows, n_functions)
+    largest: sparse.csr_matrix = field(repr=False)  # (n_rows, n_scopes) columns t_Z
+
+    def lower(self, ceiling: float) -> Floats:
+        """Right-hand sides, the ceiling's last."""
+        sides = np.zeros(self.weights.shape[0])
+        sides[-1] = -ceiling
+        return sides
+
+
+def ceiling_rows(basis: Basis) -> Ceiling:
+    """Rows for one step. Cost: the values of all scopes."""
+    scopes = {scope: at for at, scope in enumerate(dict.fromkeys(basis.scopes[1:]))}
+    values: list[tuple[int, int, float]] = []
+    first_row: dict[int, int] = {}
+    n_rows = 0
+    largest: list[tuple[int, int]] = []
+    for number, table in enumerate(basis):
+        if number == 0:
+            continue
+        at = scopes[table.scope]
+        if at not in first_row:
+            first_row[at] = n_rows
+            largest += [(n_rows + y, at) for y in range(table.values.size)]
+            n_rows += table.values.size
+        flat = table.values.ravel()
+        values += [(first_row[at] + int(y), number, -float(flat[y])) for y in np.flatnonzero(flat)]
+    values.append((n_rows, 0, -1.0))
+    rows, columns, numbers = zip(*values, strict=True)
+    above = [(row, at, 1.0) for row, at in largest] + [
+        (n_rows, at, -1.0) for at in range(len(scopes))
+    ]
+    t_rows, t_columns, t_numbers = zip(*above, strict=True) if above else ((), (), ())
+    return Ceiling(
+        sparse.csr_matrix((numbers, (rows, columns)), shape=(n_rows + 1, len(basis))),
+        sparse.csr_matrix((t_numbers, (t_rows, t_columns)), shape=(n_rows + 1, len(scopes))),
+    )
+
+
+def left_to_earn(network: BellmanNetwork, intervals: Intervals) -> Floats:
+    """C_l, from the largest and the least reward of a step. Cost: two max-sums."""
+    assert network.horizon is not None
+    nothing = np.zeros(len(network.basis))
+    right = network.right_side(nothing, intervals)
+    most = network.elimination.maximise(right).value
+    least = -network.elimination.maximise(-right).value
+    most = least + HEADROOM * (most - least)
+    ceilings = np.zeros(network.horizon)
+    after = 0.0
+    for step in reversed(range(network.horizon)):
+        ceilings[step] = after = most + network.discount * after
+    return ceilings
+
 
 INTERIOR_FROM = 500
 """Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""

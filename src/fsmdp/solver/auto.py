@@ -8,9 +8,18 @@ from typing import ClassVar
 from fsmdp.errors import ModelError
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.clock import Clock
-from fsmdp.planning.options import Fraction, OnOff, Rounds, Seconds, Seed, Tolerance
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner, Request, Tell
+from fsmdp.planning.planner import (
+    Fraction,
+    OnOff,
+    Planner,
+    Request,
+    Rounds,
+    Seconds,
+    Seed,
+    Tell,
+    Tolerance,
+)
 from fsmdp.planning.problem import check_options_of_problem
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver.loop import Loop, Wishes

@@ -17,11 +17,10 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.invariants import Invariant
 from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import may_go_by_stages, plan_of
-from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.clock import Clock, Status, Stopped
 from fsmdp.planning.joint import Joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem, Trivial, problem_of_model
-from fsmdp.planning.solution import Status
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.regions import regions_of

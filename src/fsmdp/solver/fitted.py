@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.clock import Clock, Stopped
+from fsmdp.planning.clock import Clock, Status, Stopped
 from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.options import Count, Seconds, Seed, Tolerance
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Planner, Request, Tell
+from fsmdp.planning.planner import Count, Planner, Request, Seconds, Seed, Tell, Tolerance
 from fsmdp.planning.problem import trivial_problem
-from fsmdp.planning.solution import Status
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.arena import Arena, arena_of

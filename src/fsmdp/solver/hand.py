@@ -11,15 +11,13 @@ import numpy as np
 from fsmdp.exact.flat import accuracy_of_steps, backup_rounding
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bound import ELIMINATION, StartProof
-from fsmdp.planning.clock import Clock
+from fsmdp.planning.clock import Clock, Status
 from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.gap import relative_gap
-from fsmdp.planning.incumbent import Incumbent, Line
+from fsmdp.planning.gap import Incumbent, Line, relative_gap
 from fsmdp.planning.normalise import Normalised
 from fsmdp.planning.plan import Effort, Plan, PlannedPolicy
 from fsmdp.planning.planner import Tell
 from fsmdp.planning.problem import trivial_problem
-from fsmdp.planning.solution import Status
 from fsmdp.policies.greedy import Greedy
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs

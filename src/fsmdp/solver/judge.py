@@ -10,7 +10,7 @@ import numpy as np
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import Clock
-from fsmdp.planning.incumbent import Candidate
+from fsmdp.planning.gap import Candidate
 from fsmdp.planning.plan import PlannedPolicy
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.rollout import Averaged, standard_error

@@ -18,11 +18,10 @@ from fsmdp.planning.bellman import Weights
 from fsmdp.planning.bundled import Bundled
 from fsmdp.planning.cutting_planes import CuttingPlanes
 from fsmdp.planning.ellipsoid import Ellipsoid
-from fsmdp.planning.incumbent import Line
-from fsmdp.planning.joint import Joint
+from fsmdp.planning.gap import Line
+from fsmdp.planning.joint import Joint, Programs
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import Planner, Tell, check_tell
-from fsmdp.planning.programs import Programs
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.solver.auto import Auto
 from fsmdp.solver.fitted import Fitted

@@ -12,17 +12,22 @@ from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.block_rows import minimise_by_rows, prefers_rows
-from fsmdp.planning.blocks import Blocks, coarse_blocks, pairs_of
-from fsmdp.planning.bundle import BundleSolution, minimise
+from fsmdp.planning.bellman import reward_scale, value_span
+from fsmdp.planning.bundle import (
+    Blocks,
+    BundleSolution,
+    coarse_blocks,
+    minimise,
+    minimise_by_rows,
+    pairs_of,
+    prefers_rows,
+    slopes,
+)
 from fsmdp.planning.bundled import divided
+from fsmdp.planning.certificate import excesses_of
 from fsmdp.planning.clock import Clock
-from fsmdp.planning.duals import slopes
 from fsmdp.planning.inequalities import Cuts
-from fsmdp.planning.oracle import excesses_of
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.rows import reward_scale
-from fsmdp.planning.values import value_span
 from fsmdp.solver.growth import MOST_VARIABLES, extensions, with_scopes
 
 LARGEST_BACKUP = 2**12

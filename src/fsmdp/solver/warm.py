@@ -20,8 +20,8 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
 from fsmdp.planning.clock import Clock
 from fsmdp.planning.finish import plan_of_constant
+from fsmdp.planning.joint import Programs
 from fsmdp.planning.problem import problem_of_model, trivial_problem
-from fsmdp.planning.programs import Programs
 from fsmdp.policies.resolve import resolve
 from fsmdp.solver.arena import CHUNK, TOGETHER, arena_of
 from fsmdp.solver.fitting import Choices, Fitting, first_basis

@@ -47,7 +47,7 @@ def play(task: Task) -> dict[str, Any]:
 def _play(task: Task) -> dict[str, Any]:
     from fsmdp.foundation.threads import begin_peak, peak_memory
     from fsmdp.interop.rddl.loading import load
-    from fsmdp.planning.solution import Status
+    from fsmdp.planning.clock import Status
     from fsmdp.simulation.rollout import rollout
     from fsmdp.solver.plan import plan
 

@@ -24,7 +24,7 @@ from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 
 Ends = tuple[Floats, Floats]
 """Lower and upper ends, one of each for every cell."""

@@ -21,7 +21,7 @@ from fsmdp.model.lookup import Integers, Lookup, scope_lookup
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 
 MOST_CELLS, MOST_OUTCOMES = 2**23, 2**26
 """Of all basis functions: some dozens of bytes for each cell, eight for each outcome."""

@@ -28,9 +28,14 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
-from fsmdp.planning.bellman import BellmanNetwork, network_of_structure
+from fsmdp.planning.bellman import (
+    PESSIMISTIC,
+    BellmanNetwork,
+    Intervals,
+    Together,
+    network_of_structure,
+)
 from fsmdp.planning.greedy import q_entries_of
-from fsmdp.planning.intervals import PESSIMISTIC, Intervals, Together
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem
 from fsmdp.planning.stagewise import Stagewise

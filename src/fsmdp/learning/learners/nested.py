@@ -17,8 +17,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import network_of_structure
-from fsmdp.planning.intervals import Intervals, Together
+from fsmdp.planning.bellman import Intervals, Together, network_of_structure
 
 
 @dataclass(frozen=True, slots=True, eq=False)

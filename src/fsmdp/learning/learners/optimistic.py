@@ -13,7 +13,7 @@ from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 
 
 class OptimisticFactored(FactoredLearner):

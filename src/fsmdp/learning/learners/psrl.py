@@ -18,7 +18,7 @@ from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 from fsmdp.policies.arrays import CompiledPolicy
 
 MOST_ROWS = 40_000

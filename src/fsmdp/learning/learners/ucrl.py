@@ -31,8 +31,8 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
+from fsmdp.planning.bellman import Intervals
 from fsmdp.planning.greedy import q_entries_of
-from fsmdp.planning.intervals import Intervals
 
 PAPER, PRODUCT = "paper", "product"
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from fsmdp.learning.options import as_choice
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
+from fsmdp.planning.bellman import BellmanNetwork, Intervals
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.highs import SIMPLEX
-from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.stagewise import StagewiseProgram
 

@@ -15,8 +15,8 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.bellman import network_of_model
+from fsmdp.planning.certificate import separate
 from fsmdp.planning.enumerated import enumerate_known
-from fsmdp.planning.oracle import separate
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.fits import fitted_exponent
 from fsmdp.reproduction.models import band_model

@@ -13,10 +13,9 @@ from fsmdp.experiments.report.charts import Chart, Line, Panel
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import BellmanNetwork, network_of_model, state_means
+from fsmdp.planning.bellman import BellmanNetwork, Intervals, network_of_model, state_means
 from fsmdp.planning.enumerated import Enumerated, enumerate_known, joint_optimum
 from fsmdp.planning.inequalities import local_values
-from fsmdp.planning.intervals import Intervals
 from fsmdp.planning.joint import joint_program, solve_joint
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.models import band_model

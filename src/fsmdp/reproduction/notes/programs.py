@@ -15,11 +15,10 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import network_of_structure
+from fsmdp.planning.bellman import constant_value, network_of_structure
 from fsmdp.planning.bound import value_of
 from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.values import constant_value
 from fsmdp.reproduction.claim import Repeats, Tell
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding

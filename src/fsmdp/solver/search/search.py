@@ -20,8 +20,7 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.planning.clock import NO_LIMIT, Clock
-from fsmdp.planning.solution import Status
+from fsmdp.planning.clock import NO_LIMIT, Clock, Status
 from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
 from fsmdp.policies.hashed import Indices, hash_actions, pack
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve

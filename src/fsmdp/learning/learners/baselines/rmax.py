@@ -17,7 +17,7 @@ from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.planning.intervals import Intervals
+from fsmdp.planning.bellman import Intervals
 
 KNOWN_AFTER = 20
 MOST_VISITS = 2**40
