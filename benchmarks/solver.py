@@ -22,8 +22,7 @@ from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
 from fsmdp.policies.greedy import BestActions, Greedy
 from fsmdp.policies.resolve import actions_in, resolve
-from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import compile_model, new_record, simulate
 from fsmdp.solver.arena import arena_of
 from fsmdp.solver.fitting import Choices, Fitting
 

@@ -77,7 +77,7 @@ from .planning.plan import Plan as Plan
 from .planning.planner import Planner as Planner
 from .planning.stagewise import Stagewise as Stagewise
 from .policies.greedy import Greedy as Greedy
-from .simulation.absorbing import Absorbing as Absorbing
+from .simulation.environment import Absorbing as Absorbing
 from .simulation.environment import make_env as make_env
 from .simulation.gap import Gap as Gap
 from .simulation.gap import certified_gap as certified_gap

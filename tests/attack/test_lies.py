@@ -11,7 +11,7 @@ from fsmdp import ModelError
 from fsmdp.experiments.reading import specify
 from fsmdp.experiments.runner import compare
 from fsmdp.learning.learners.registry import LEARNERS
-from fsmdp.simulation.absorbing import Absorbing
+from fsmdp.simulation.environment import Absorbing
 from tests import lying
 from tests.experiments.sweeps import Here
 

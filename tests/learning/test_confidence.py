@@ -19,8 +19,7 @@ from fsmdp.learning.cells.confidence import (
 )
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.policies.resolve import resolve
-from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import compile_model, new_record, simulate
 
 
 @pytest.fixture(scope="module")

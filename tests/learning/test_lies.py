@@ -5,7 +5,7 @@ from tests.lying import HORIZON, Lying, environments, structure
 
 import fsmdp
 from fsmdp import ModelError
-from fsmdp.simulation.absorbing import Absorbing
+from fsmdp.simulation.environment import Absorbing
 
 CASES = {label: (env, about_terms) for label, env, about_terms in environments()}
 

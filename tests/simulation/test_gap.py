@@ -8,8 +8,7 @@ from scipy.stats import binomtest
 
 import fsmdp
 from fsmdp.errors import ModelError, PoorPolicyWarning
-from fsmdp.simulation.gap import idle_action
-from fsmdp.simulation.mean_limit import lower_limit
+from fsmdp.simulation.gap import idle_action, lower_limit
 
 DISTRIBUTIONS = {
     "rare": lambda rng, n: (rng.random(n) < 0.02).astype(float),

@@ -9,8 +9,7 @@ from tests.oracle import next_state_probabilities
 import fsmdp
 from fsmdp import ModelError, PolicyError, domains, evaluate_exactly, rollout, solve_exactly
 from fsmdp.policies.arrays import given_action
-from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import compile_model, new_record, simulate
 
 SIGNIFICANCE = 1e-3
 

@@ -12,7 +12,7 @@ from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import evaluate_exactly, solve_exactly
 from fsmdp.experiments.ippc.published import DOMAINS
 from fsmdp.policies.resolve import resolve
-from fsmdp.simulation.compiled import compile_model
+from fsmdp.simulation.simulate import compile_model
 from fsmdp.solver.continuations import Setting, continue_each, new_scenario
 from fsmdp.solver.luck import Luck, fit_luck, no_luck
 from fsmdp.solver.places import SWITCH_TRIALS, hash_multipliers, learn, new_places, promising

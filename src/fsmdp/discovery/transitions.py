@@ -19,8 +19,7 @@ from fsmdp.model.structure import as_actions, index_actions
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
 from fsmdp.policies.resolve import RANDOM
-from fsmdp.simulation.environment import FactoredEnv
-from fsmdp.simulation.gymnasium_calls import reset_environment, step_environment
+from fsmdp.simulation.environment import FactoredEnv, reset_environment, step_environment
 from fsmdp.simulation.rollout import MOST_RECORDED, episode_steps, record
 
 LONGEST_EPISODE = 10**5

@@ -2,21 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, plural, show
+from fsmdp.errors import FsmdpError, ModelError
+from fsmdp.foundation.checks import as_whole, clip, is_number, plural, show
 from fsmdp.foundation.numbers import plain
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import given_action
-from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import compile_model, new_record, simulate
+
+RESET = ("observation", "info")
+STEP = ("observation", "reward", "terminated", "truncated", "info")
+
+
+class Step(NamedTuple):
+    """What a step of an environment shows."""
+
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[Any, Any]
+
+
+def reset_environment(
+    env: Any, seed: int | None = None, options: dict[str, Any] | None = None
+) -> tuple[Any, Mapping[Any, Any]]:
+    """Observation and info at the beginning of an episode."""
+    placed: dict[str, Any] = {} if options is None else {"options": options}
+    found = _call("reset", lambda: env.reset(seed=seed, **placed))
+    observation, info = _parts(found, RESET, "reset")
+    return observation, _as_info(info, "reset")
+
+
+def step_environment(env: Any, action: Any) -> Step:
+    """What comes of an action."""
+    found = _parts(_call("step", lambda: env.step(action)), STEP, "step")
+    observation, reward, terminated, truncated, info = found
+    return Step(
+        observation,
+        read_number(reward, "reward"),
+        _as_flag(terminated, "terminated"),
+        _as_flag(truncated, "truncated"),
+        _as_info(info, "step"),
+    )
+
+
+def read_number(value: Any, what: str) -> float:
+    """A finite number, or a ModelError."""
+    scalar = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    if is_number(scalar) and np.isfinite(scalar):
+        return float(scalar)
+    raise ModelError(
+        f"the environment's {what} is {show(value)}, expected a finite number; fix it or wrap it."
+    )
+
+
+def _call(name: str, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except (FsmdpError, KeyboardInterrupt, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(
+            f"the environment's {name} failed ({type(error).__name__}: {clip(str(error))}); fix it "
+            "or wrap it."
+        ) from error
+
+
+def _parts(found: Any, names: tuple[str, ...], call: str) -> tuple[Any, ...]:
+    if not isinstance(found, tuple) or len(found) != len(names):
+        raise ModelError(
+            f"the environment's {call} returned {show(found)}, expected ({', '.join(names)}); wrap "
+            "it if it was written for an older Gym."
+        )
+    return found
+
+
+def _as_flag(value: Any, what: str) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ModelError(
+            f"the environment's {what} is {show(value)}, expected True or False; return a bool."
+        )
+    return bool(value)
+
+
+def _as_info(info: Any, call: str) -> Mapping[Any, Any]:
+    if not isinstance(info, Mapping):
+        raise ModelError(
+            f"the environment's {call} returned {show(info)} as info, expected a dictionary; "
+            "return {} if there is nothing to say."
+        )
+    return info
+
 
 Observation = NDArray[np.int64]
 
@@ -134,3 +218,39 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
 def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:
     """A Gymnasium environment that simulates the model."""
     return FactoredEnv(check_model(model, "make_env"), render_mode)
+
+
+class Absorbing(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose last state absorbs: V = 0 after the end of an episode.
+
+    A learner counts what it sees, and after an early end it sees nothing: an optimistic one would
+    go on hoping for the best there. Here an episode that terminates goes on with the observation it
+    ended with and rewards of 0, until it is truncated after `horizon` steps, so that learners find
+    out. The state has to show that the episode is over (a goal that is left only by ending will
+    do), and bounds of rewards have to include 0.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], horizon: int) -> None:
+        super().__init__(env)
+        self._horizon = as_whole(horizon, "horizon", 1)
+        self._steps = 0
+        self._last: tuple[Any, dict[str, Any]] | None = None
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        self._steps, self._last = 0, None
+        return self.env.reset(**options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """A step of the environment, or of the rest that follows its end."""
+        self._steps += 1
+        over = self._steps >= self._horizon
+        if self._last is not None:
+            observation, info = self._last
+            return observation, 0.0, False, over, info
+        seen = step_environment(self.env, action)
+        if seen.terminated:
+            has_terms = "rewards" in seen.info
+            zeros = {"rewards": np.zeros(np.shape(seen.info["rewards"]))} if has_terms else {}
+            self._last = seen.observation, zeros
+        return seen.observation, seen.reward, False, over or seen.truncated, dict(seen.info)

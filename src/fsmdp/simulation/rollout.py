@@ -17,8 +17,14 @@ from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Rebuilt, read_only
 from fsmdp.policies.arrays import given_action
 from fsmdp.policies.resolve import Act, Policy, resolve
-from fsmdp.simulation.compiled import CompiledModel, Floats, compile_model
-from fsmdp.simulation.simulate import Record, new_record, simulate
+from fsmdp.simulation.simulate import (
+    CompiledModel,
+    Floats,
+    Record,
+    compile_model,
+    new_record,
+    simulate,
+)
 
 CHUNK_STEPS = 200_000
 PYTHON_STEP = 1000  # one step through Python takes about as long as a thousand compiled ones

@@ -18,9 +18,14 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.simulation.compiled import CompiledModel, compile_model
 from fsmdp.simulation.rollout import episode_steps
-from fsmdp.simulation.simulate import new_record, simulate, simulate_each
+from fsmdp.simulation.simulate import (
+    CompiledModel,
+    compile_model,
+    new_record,
+    simulate,
+    simulate_each,
+)
 
 CHUNK = 50
 """Episodes that share a generator: small enough that time limits are noticed between them."""

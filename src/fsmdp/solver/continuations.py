@@ -10,8 +10,7 @@ from fsmdp.compiled import compiled
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
-from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.simulate import outcome_at, set_children
+from fsmdp.simulation.simulate import CompiledModel, outcome_at, set_children
 from fsmdp.solver.luck import Luck, luck_of
 from fsmdp.solver.places import Keys, Places, find_place, hashed, learn, promising
 

@@ -18,8 +18,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
-from fsmdp.simulation.compiled import CompiledModel
-from fsmdp.simulation.simulate import draw_start, outcome_at, set_children
+from fsmdp.simulation.simulate import CompiledModel, draw_start, outcome_at, set_children
 
 EPISODES = 1500
 """Episodes of the policy: two thirds are fitted, a third says whether it was worth it."""

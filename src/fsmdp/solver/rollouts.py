@@ -21,7 +21,7 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Policy, resolve
-from fsmdp.simulation.compiled import CompiledModel, compile_model
+from fsmdp.simulation.simulate import CompiledModel, compile_model
 from fsmdp.solver.continuations import Scenario, Setting, continue_each, new_scenario
 from fsmdp.solver.luck import Luck, fit_luck
 from fsmdp.solver.places import Keys, Places, hash_multipliers, new_places

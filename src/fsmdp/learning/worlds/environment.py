@@ -18,7 +18,7 @@ from fsmdp.learning.worlds.observing import first_action, reader_of
 from fsmdp.model.actions import n_listed
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, act
-from fsmdp.simulation.gymnasium_calls import reset_environment, step_environment
+from fsmdp.simulation.environment import reset_environment, step_environment
 from fsmdp.simulation.simulate import Record
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from fsmdp.learning.worlds.matching import check_model_fits
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.policies.arrays import CompiledPolicy
-from fsmdp.simulation.compiled import CompiledModel, compile_model
-from fsmdp.simulation.simulate import Record, new_record, simulate
+from fsmdp.simulation.simulate import CompiledModel, Record, compile_model, new_record, simulate
 
 MOST_AT_ONCE, ROOM = 256, 2**20
 """Episodes, and numbers of their states, that are written down before they are remembered."""

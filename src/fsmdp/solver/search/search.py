@@ -24,8 +24,7 @@ from fsmdp.planning.clock import NO_LIMIT, Clock, Status
 from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
 from fsmdp.policies.hashed import Indices, hash_actions, pack
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
-from fsmdp.simulation.compiled import compile_model
-from fsmdp.simulation.simulate import new_record, simulate
+from fsmdp.simulation.simulate import compile_model, new_record, simulate
 from fsmdp.solver.search import graph as graphs
 from fsmdp.solver.search.graph import Graph, Ground, Store, number_of
 from fsmdp.solver.search.heuristic import Heuristic, local_values
