@@ -17,8 +17,7 @@ import fsmdp
 from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.problem import problem_of_model
-from fsmdp.solver.bounding import BUDGET
-from fsmdp.solver.tightening import Tightening
+from fsmdp.solver.tightening import BUDGET, Tightening
 
 SECONDS = 20.0
 RING = 1000

@@ -23,8 +23,8 @@ from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
 from fsmdp.policies.greedy import BestActions, Greedy
 from fsmdp.policies.resolve import actions_in, resolve
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
-from fsmdp.solver.arena import arena_of
 from fsmdp.solver.fitting import Choices, Fitting
+from fsmdp.solver.judge import arena_of
 
 EPISODES = 300
 MANY_EPISODES = 20_000

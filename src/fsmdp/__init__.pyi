@@ -86,8 +86,8 @@ from .simulation.rollout import record as record
 from .simulation.rollout import rollout as rollout
 
 __version__: str
-from .solver.auto import Auto as Auto
 from .solver.fitted import Fitted as Fitted
-from .solver.invariants import find_invariants as find_invariants
+from .solver.plan import Auto as Auto
 from .solver.plan import plan as plan
 from .solver.rollouts import Rollouts as Rollouts
+from .solver.tightening import find_invariants as find_invariants

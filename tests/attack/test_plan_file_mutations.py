@@ -31,7 +31,7 @@ from fsmdp.foundation.disk import (
     seal,
 )
 from fsmdp.model.files import to_dict
-from fsmdp.solver.proofs import proof_by_search
+from fsmdp.solver.hand import proof_by_search
 from fsmdp.solver.search.search import search
 from fsmdp.solver.view import View
 from fsmdp.verification import checker

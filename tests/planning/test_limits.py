@@ -17,7 +17,8 @@ from fsmdp.foundation.threads import cores
 from fsmdp.planning import planner
 from fsmdp.planning.clock import NO_LIMIT, Clock, Status, Stopped
 from fsmdp.planning.problem import trivial_problem
-from fsmdp.solver import arena, auto
+from fsmdp.solver import judge as arena
+from fsmdp.solver import plan as auto
 from fsmdp.solver.plan import METHODS
 
 SOLVERS = tuple(METHODS)

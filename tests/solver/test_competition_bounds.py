@@ -9,8 +9,7 @@ from fsmdp.planning.bundle import coarse_blocks, minimise_by_rows
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT
 from fsmdp.planning.problem import problem_of_model
-from fsmdp.solver.regions import regions_of
-from fsmdp.solver.tightening import Tightening
+from fsmdp.solver.tightening import Tightening, regions_of
 
 pytest.importorskip("pyRDDLGym")
 

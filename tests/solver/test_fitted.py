@@ -12,13 +12,25 @@ from fsmdp import Basis, Fitted, domains, evaluate_exactly, solve_exactly
 from fsmdp.errors import SizeError
 from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.policies.resolve import resolve
-from fsmdp.solver.arena import arena_of
-from fsmdp.solver.backups import backup_size, backups_of
-from fsmdp.solver.features import add_products, compile_features, fill_values
-from fsmdp.solver.fit import by_functions, by_states, fit_step, targets_of
-from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.growth import extensions, gains_of
-from fsmdp.solver.pool import empty_pool, with_states
+from fsmdp.solver.fitting import (
+    Choices,
+    Fitting,
+    add_products,
+    backup_size,
+    backups_of,
+    by_functions,
+    by_states,
+    compile_features,
+    empty_pool,
+    extensions,
+    fill_values,
+    first_basis,
+    fit_step,
+    gains_of,
+    targets_of,
+    with_states,
+)
+from fsmdp.solver.judge import arena_of
 
 PATIENT = settings(max_examples=25, deadline=None)
 
@@ -172,7 +184,7 @@ def test_a_fit_without_time_hands_out_a_plan():
 
 @pytest.fixture
 def small_records(monkeypatch):
-    monkeypatch.setattr("fsmdp.solver.arena.MOST_RECORDED", 2**10)
+    monkeypatch.setattr("fsmdp.solver.judge.MOST_RECORDED", 2**10)
 
 
 @pytest.mark.usefixtures("small_records")
@@ -201,7 +213,7 @@ def test_states_are_those_of_episodes_that_were_not_cut_into_pieces(monkeypatch)
     arena, arrays = arena_of(model), resolve(model, "random").arrays
     whole = arena.states(arrays, 70, 0)
     for look_after in (500, 50):  # episodes one by one, and steps of one
-        monkeypatch.setattr("fsmdp.solver.arena.LOOK_AFTER", look_after)
+        monkeypatch.setattr("fsmdp.solver.judge.LOOK_AFTER", look_after)
         assert (arena.states(arrays, 70, 0) == whole).all()
 
 
@@ -220,7 +232,7 @@ def test_pools_are_the_same_however_states_are_sorted(seed, at_a_time):
     sizes = rng.choice([1, 2, 3, 50, 60_000], size=rng.integers(1, 9))
     met = rng.integers(0, np.minimum(sizes, 3), size=(20, 3, len(sizes))) * (sizes // 3 + 1)
     met = np.minimum(met, sizes - 1)
-    with mock.patch("fsmdp.solver.pool.AT_A_TIME", at_a_time):
+    with mock.patch("fsmdp.solver.fitting.AT_A_TIME", at_a_time):
         pool = with_states(with_states(empty_pool(1, len(sizes)), met[:5], 10**6), met, 10**6)
     every = np.concatenate([met[:5], met]).reshape(-1, len(sizes))
     states, counts = np.unique(every, axis=0, return_counts=True)
@@ -235,7 +247,7 @@ def test_fresh_episodes_end_with_the_time(monkeypatch):
     assert (every == arena.returns(arrays, 200, 0)).all()
     few = arena.returns_in_time(arrays, 200, 0, Clock(0))
     assert (few == every[:50]).all()
-    monkeypatch.setattr("fsmdp.solver.arena.LOOK_AFTER", 100)
+    monkeypatch.setattr("fsmdp.solver.judge.LOOK_AFTER", 100)
     assert len(arena.returns_in_time(arrays, 200, 0, Clock(0))) == 0
 
 

@@ -12,11 +12,15 @@ from fsmdp.exact.flat import enumerate_states
 from fsmdp.planning.clock import Stopped
 from fsmdp.simulation.rollout import rollout
 from fsmdp.solver import projecting
-from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.growth import with_scopes
-from fsmdp.solver.pool import empty_pool, with_states
-from fsmdp.solver.projecting import crossed, frequencies_of, functions_of, policy_of, projections_of
-from fsmdp.solver.projection import project
+from fsmdp.solver.fitting import Choices, Fitting, empty_pool, first_basis, with_scopes, with_states
+from fsmdp.solver.projecting import (
+    crossed,
+    frequencies_of,
+    functions_of,
+    policy_of,
+    project,
+    projections_of,
+)
 
 PATIENT = settings(max_examples=25, deadline=None)
 

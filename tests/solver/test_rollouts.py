@@ -13,9 +13,19 @@ from fsmdp.exact.solve import evaluate_exactly, solve_exactly
 from fsmdp.experiments.ippc.published import DOMAINS
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.simulate import compile_model
-from fsmdp.solver.continuations import Setting, continue_each, new_scenario
-from fsmdp.solver.luck import Luck, fit_luck, no_luck
-from fsmdp.solver.places import SWITCH_TRIALS, hash_multipliers, learn, new_places, promising
+from fsmdp.solver.continuations import (
+    SWITCH_TRIALS,
+    Luck,
+    Setting,
+    continue_each,
+    fit_luck,
+    hash_multipliers,
+    learn,
+    new_places,
+    new_scenario,
+    no_luck,
+    promising,
+)
 from fsmdp.solver.rollouts import Rollouts, paired, survivors, winner
 
 

@@ -28,16 +28,14 @@ from fsmdp.exact.reachable import flat_rules
 from fsmdp.planning.clock import Clock
 from fsmdp.policies.hashed import pack
 from fsmdp.policies.resolve import state_strides
-from fsmdp.solver.search.packing import pack_variables
-from fsmdp.solver.search.relevance import NOTHING_KNOWN, find_relevance
-from fsmdp.solver.search.search import search
-from fsmdp.solver.search.successors import (
+from fsmdp.solver.search.graph import (
     MOST_SUCCESSORS,
     branching,
     list_successors,
     new_workspace,
     prepare,
 )
+from fsmdp.solver.search.search import NOTHING_KNOWN, find_relevance, pack_variables, search
 
 ENDS = [
     {"horizon": 1},

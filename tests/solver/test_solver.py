@@ -16,10 +16,10 @@ from fsmdp.planning.normalise import unchanged
 from fsmdp.planning.planner import Request
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
-from fsmdp.solver import arena
-from fsmdp.solver.bounding import Bounding
+from fsmdp.solver import judge as arena
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.loop import Loop, Wishes
+from fsmdp.solver.tightening import Bounding
 
 FEW = settings(max_examples=12, deadline=None)
 

@@ -13,8 +13,7 @@ from fsmdp.planning.bundle import Blocks
 from fsmdp.planning.certificate import certify
 from fsmdp.planning.clock import NO_LIMIT
 from fsmdp.planning.problem import problem_of_model
-from fsmdp.solver.regions import LARGEST_REGION, regions_of
-from fsmdp.solver.tightening import Tightening
+from fsmdp.solver.tightening import LARGEST_REGION, Tightening, regions_of
 
 
 def tightening(model, blocks=None, share=0.0, **options):
@@ -114,7 +113,7 @@ def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
 
     monkeypatch.setattr(Tightening, "widen", noted)
     monkeypatch.setattr("fsmdp.solver.loop.UNTIMED_GROWTH", 6)
-    monkeypatch.setattr("fsmdp.solver.bounding.BUDGET", 64)
+    monkeypatch.setattr("fsmdp.solver.tightening.BUDGET", 64)
     basis = Basis.singles(model)
     fsmdp.plan(model, basis, rounds=0, mini_bucket=4)
     assert tried == []

@@ -15,9 +15,8 @@ from fsmdp.planning.planner import Count, Planner, Request, Seconds, Seed, Tell,
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
-from fsmdp.solver.arena import Arena, arena_of
 from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis
-from fsmdp.solver.judge import Judge
+from fsmdp.solver.judge import Arena, Judge, arena_of
 from fsmdp.solver.view import View
 
 IDLE_SHARE = 4

@@ -23,10 +23,9 @@ from fsmdp.planning.planner import Request, Tell
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
-from fsmdp.solver.bounding import Bounding, Program, Terms
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.hand import Hand, Proved, StartBound, rounding
+from fsmdp.solver.hand import Hand, Proved, StartBound, proof_by_search, proof_by_values, rounding
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -35,9 +34,9 @@ from fsmdp.solver.projecting import (
     policy_of,
     projections_of,
 )
-from fsmdp.solver.proofs import proof_by_search, proof_by_values
+from fsmdp.solver.search.graph import MOST_SUCCESSORS, branching
 from fsmdp.solver.search.search import search
-from fsmdp.solver.search.successors import MOST_SUCCESSORS, branching
+from fsmdp.solver.tightening import Bounding, Program, Terms
 from fsmdp.solver.view import View, listed_view, views_of
 
 EPISODES = 400

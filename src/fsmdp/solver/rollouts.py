@@ -22,9 +22,18 @@ from fsmdp.model.variables import State
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.policies.resolve import Policy, resolve
 from fsmdp.simulation.simulate import CompiledModel, compile_model
-from fsmdp.solver.continuations import Scenario, Setting, continue_each, new_scenario
-from fsmdp.solver.luck import Luck, fit_luck
-from fsmdp.solver.places import Keys, Places, hash_multipliers, new_places
+from fsmdp.solver.continuations import (
+    Keys,
+    Luck,
+    Places,
+    Scenario,
+    Setting,
+    continue_each,
+    fit_luck,
+    hash_multipliers,
+    new_places,
+    new_scenario,
+)
 
 MILLISECONDS = 100.0
 """Time for a decision unless it is given."""

@@ -16,10 +16,9 @@ from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import ArrayPolicy, array_policy
-from fsmdp.solver.arena import arena_of
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import Judge
+from fsmdp.solver.judge import Judge, arena_of
 from fsmdp.solver.view import View
 
 Named = tuple[str, CompiledPolicy]

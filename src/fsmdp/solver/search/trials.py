@@ -17,10 +17,10 @@ from fsmdp.solver.search.graph import (
     NOT_EXPANDED,
     Graph,
     Ground,
+    Workspace,
     expand,
     listed_action,
 )
-from fsmdp.solver.search.successors import Workspace
 
 CLOSED = 5
 """Beside the ways in which an expansion ends: the bounds at the start have met."""
