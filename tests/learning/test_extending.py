@@ -16,9 +16,8 @@ from fsmdp.foundation.kinds import POSITIVE
 from fsmdp.learning.cells import confidence
 from fsmdp.learning.cells.confidence import CONFIDENCE, ConfidenceSet, empirical_moments
 from fsmdp.learning.learners import registry
-from fsmdp.learning.learners.acting import Planned
 from fsmdp.learning.learners.factored import FactoredLearner
-from fsmdp.learning.learners.learner import MEMBERS
+from fsmdp.learning.learners.learner import MEMBERS, Planned
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
 from fsmdp.planning.bellman import Intervals
 

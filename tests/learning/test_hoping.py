@@ -9,8 +9,7 @@ from tests.learning.learning_models import assert_same_history, coins
 
 import fsmdp
 from fsmdp.errors import ModelError
-from fsmdp.learning.learners.acting import Acting
-from fsmdp.learning.learners.learner import check_planned
+from fsmdp.learning.learners.learner import Acting, check_planned
 
 
 def three_valued(horizon=4):

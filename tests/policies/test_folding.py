@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.domains.random import random_model
-from fsmdp.learning.learners.ties import TieBreaker
+from fsmdp.learning.learners.learner import TieBreaker
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Inputs, compile_lookup
 from fsmdp.planning.bellman import network_of_structure

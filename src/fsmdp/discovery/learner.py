@@ -14,7 +14,7 @@ from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.kinds import WHOLE
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.kernel import count_episodes, counts_of
-from fsmdp.learning.learners.acting import NEVER, Acting, Planned
+from fsmdp.learning.learners.learner import NEVER, Acting, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored

@@ -16,7 +16,7 @@ from tests.learning.learning_models import coins, record_plans
 
 import fsmdp
 from fsmdp import ModelError, SizeError, domains
-from fsmdp.learning.learners.baselines.features import one_hot_features, state_features
+from fsmdp.learning.learners.baselines.lsvi import one_hot_features, state_features
 
 
 def test_mbie_plans_as_linear_programs_over_its_intervals_do():

@@ -9,7 +9,7 @@ from tests.learning.learning_models import assert_same_history, record_plans
 
 import fsmdp
 from fsmdp import ModelError, SizeError, domains
-from fsmdp.learning.learners.baselines.hypotheses import grid_values
+from fsmdp.learning.learners.baselines.olive import grid_values
 
 
 def true_values(model):

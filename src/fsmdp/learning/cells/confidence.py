@@ -18,8 +18,7 @@ from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.registry import Registry
-from fsmdp.learning.cells.balls import mean_in_ball
-from fsmdp.learning.cells.divergence import fill_divergence_ends
+from fsmdp.learning.cells.balls import fill_divergence_ends, mean_in_ball
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.lookup import Integers

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fsmdp.errors import FsmdpError
+from fsmdp.exact.solve import Exact, expected_seconds
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.actions import Actions
@@ -19,6 +22,12 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Scope, table_size
+from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.policies.resolve import ArrayPolicy, array_policy
+from fsmdp.solver.fitted import begin
+from fsmdp.solver.fitting import Choices, Fitting, first_basis
+from fsmdp.solver.judge import Judge, arena_of
+from fsmdp.solver.view import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,3 +178,50 @@ def initial_of(
             share = own / total if total else np.full(variable.size, 1 / variable.size)
             found[variable.name] = np.asarray(share)
     return found
+
+
+Named = tuple[str, CompiledPolicy]
+
+EXACTLY = 1.0
+"""Seconds within which exact values are expected if they are what is used."""
+
+ROUNDS, EPISODES, POOL = 3, 150, 4_000
+"""Fits of a drawn model, episodes of each policy whose states join the pool, states of a step."""
+
+
+def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], seed: int) -> Named:
+    """The best policy found; `candidates` are asked for only where there are no exact values."""
+    needed = expected_seconds(model)
+    if needed is not None and needed <= EXACTLY:
+        found = array_policy("exact values", model, Exact(reachable=False).solve(model, _go_on))
+        return "exact values", found.compiled()
+    judge = Judge(arena_of(model), seed)
+    fitting = None
+    try:
+        basis = first_basis(model, pairs=True)
+        begun = Fitting(model, basis, Choices(pool=POOL), _go_on)
+        begin(begun, View("", model), judge.arena, EPISODES, seed, _go_on)
+        fitting = begun
+    except FsmdpError:  # tables or states that are too large: what else there is has to do
+        pass
+    for name, arrays in candidates():
+        policy = ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
+        judge.consider(name, policy, arrays, 0.0)
+        if fitting is not None:
+            fitting.meet(judge.arena.states(arrays, EPISODES, derived_seed(seed, Purpose.VISITED)))
+    for number in range(ROUNDS if fitting is not None else 0):
+        assert fitting is not None
+        greedy = fitting.fit(_go_on)
+        arrays = greedy.compiled()
+        judge.consider(f"fit {number + 1}", greedy, arrays, 0.0)
+        if number + 1 < ROUNDS:
+            visited = derived_seed(seed, Purpose.VISITED, number + 1)
+            fitting.meet(judge.arena.states(arrays, EPISODES, visited))
+    if judge.incumbent is None:
+        policy = array_policy("at random", model, "random")
+        return "at random", policy.compiled()
+    return judge.incumbent.name, judge.incumbent.arrays
+
+
+def _go_on() -> None:
+    """Nothing ends a plan early."""

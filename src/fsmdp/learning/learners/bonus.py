@@ -7,12 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from fsmdp.learning.cells.balls import total_variations
 from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.learning.cells.products import Products
-from fsmdp.learning.cells.source_sets import total_variations
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import REPLAN
-from fsmdp.learning.learners.optimistic import LocalOptimism
+from fsmdp.learning.learners.factored import REPLAN, LocalOptimism
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure

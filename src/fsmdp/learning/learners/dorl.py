@@ -10,11 +10,10 @@ from functools import partial
 import numpy as np
 
 from fsmdp.foundation.checks import check_size
-from fsmdp.learning.cells.source_sets import lowest_shares
+from fsmdp.learning.cells.balls import lowest_shares
 from fsmdp.learning.drawn.model import count_groups
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN
-from fsmdp.learning.learners.optimistic import LocalOptimism
+from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, LocalOptimism
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import check_stated
 from fsmdp.model.actions import n_listed

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading, read_not_negative
-from fsmdp.learning.cells.confidence import weighted_means
+from fsmdp.learning.cells.confidence import reward_bounds, weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
-from fsmdp.learning.cells.sets import sets_of
-from fsmdp.learning.cells.together import indicators_of
+from fsmdp.learning.cells.together import indicators_of, sets_of
 from fsmdp.learning.drawn.model import Groups, count_groups
-from fsmdp.learning.learners.acting import NEVER, Acting, Planned
-from fsmdp.learning.learners.counting import CountingLearner
-from fsmdp.learning.learners.nested import coarse_planner
-from fsmdp.learning.learners.ties import TieBreaker
-from fsmdp.learning.learners.warm import METHODS, STAGEWISE, Warm, Weighed
-from fsmdp.learning.options import LARGEST, as_choice, check_structure
+from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, TieBreaker
+from fsmdp.learning.options import (
+    LARGEST,
+    as_choice,
+    as_probability,
+    as_scale,
+    check_structure,
+    heuristic_label,
+)
+from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -35,10 +38,143 @@ from fsmdp.planning.bellman import (
     Together,
     network_of_structure,
 )
+from fsmdp.planning.certificate import certify
 from fsmdp.planning.greedy import q_entries_of
+from fsmdp.planning.highs import SIMPLEX
+from fsmdp.planning.joint import solve_joint
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.problem import Problem
-from fsmdp.planning.stagewise import Stagewise
+from fsmdp.planning.stagewise import Stagewise, StagewiseProgram
+
+STAGEWISE, JOINT = "stagewise", "joint"
+METHODS = (STAGEWISE, JOINT)
+
+WARM_UP_TO = 6_000
+"""Rows up to which warm restarts of the simplex method beat cold interior solves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A planner is its options: here the program, `stagewise` (warm) or `joint` (cold)."""
+
+    method: str = STAGEWISE
+    capped: bool = False  # stages: by what is left to earn
+
+    def __post_init__(self) -> None:
+        as_choice(self.method, "method", METHODS)
+
+    def start(self, network: BellmanNetwork) -> WarmPlanner:
+        """The planner at work in one network of a finite horizon, with its program built."""
+        return WarmPlanner(network, self.method, self.capped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """Weights that are feasible for certain, and what it took to make them so."""
+
+    weights: Floats = field(repr=False)  # (horizon, n_functions)
+    lift: float  # added to V_1
+
+
+class WarmPlanner:
+    """Plans again and again in one network; stages restart from the bases of the last plan."""
+
+    def __init__(self, network: BellmanNetwork, method: str, capped: bool) -> None:
+        self.network = network
+        self.method = method
+        self._capped = capped
+        self.uniform = np.array([table.values.mean() for table in network.basis])
+        self._program = None
+        if method == STAGEWISE:
+            is_small = network.elimination.n_rows <= WARM_UP_TO
+            self._program = self._build(SIMPLEX if is_small else "auto")
+
+    def plan(self, intervals: Intervals, start: Floats, epsilon: float) -> Weighed:
+        """Weights, certified and lifted to be feasible; `start` are means of h_j at the start.
+
+        The lift is what the solver fell short by. Above epsilon, stages are solved again from
+        nothing by the simplex method.
+        """
+        found = self._certified(intervals, start)
+        if found.lift > epsilon and self._program is not None:
+            self._program = self._build(SIMPLEX)
+            found = self._certified(intervals, start)
+        return found
+
+    def bases(self) -> np.ndarray:
+        """From where the next plan starts."""
+        return np.zeros((0, 0), np.int64) if self._program is None else self._program.stage_bases()
+
+    def restart_from(self, bases: np.ndarray) -> None:
+        """Start the next plan from what `bases` gave; a ValueError if it was something else."""
+        program = self._program
+        if program is None:
+            return
+        if bases.dtype != np.int64 or bases.ndim != 2:
+            raise ValueError("bases: expected rows of whole numbers")
+        if len(bases) and bases.shape[1] != 1 + program.n_columns + program.n_rows:
+            raise ValueError("bases: expected a step and how each column and row stands")
+        program.set_stage_bases(bases)
+
+    def _build(self, solver: str) -> StagewiseProgram:
+        return StagewiseProgram(self.network, self.uniform, solver, capped=self._capped)
+
+    def _certified(self, intervals: Intervals, start: Floats) -> Weighed:
+        if self._program is None:
+            weights = solve_joint(self.network, intervals, self.uniform).weights
+        else:
+            weights = self._program.solve(intervals, first_means=start).weights
+        if not np.isfinite(weights).all():
+            weights = np.zeros(weights.shape)
+        certificate, lifted = certify(self.network, intervals, weights, start)
+        return Weighed(lifted, float(certificate.lifts[0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoarsePlanner:
+    """A program of some functions of a basis, with weights of all as its answer."""
+
+    planner: WarmPlanner
+    together: Together | None
+    kept: Integers  # functions of the basis
+    entries: Integers  # their entries
+    n_functions: int
+
+    def plan(self, intervals: Intervals, start: Floats, epsilon: float) -> Weighed:
+        """Weights with zeros for what was left out."""
+        low, high = intervals.low[self.entries], intervals.high[self.entries]
+        own = replace(intervals, low=low, high=high, rounding=None, together=self.together)
+        found = self.planner.plan(own, start[self.kept], epsilon)
+        weights = np.zeros((len(found.weights), self.n_functions))
+        weights[:, self.kept] = found.weights
+        return Weighed(weights, found.lift)
+
+
+def coarse_planner(structure: Structure, columns: Integers, planner: Warm) -> CoarsePlanner | None:
+    """The program of single variables' functions; None if there are no others, or none of them.
+
+    `columns` holds the function of each backup entry.
+    """
+    scopes = structure.basis.scopes
+    kept = [number for number, scope in enumerate(scopes) if len(scope) <= 1]
+    if not 1 < len(kept) < len(scopes):
+        return None
+    tables = [structure.basis.tables[number] for number in kept[1:]]
+    coarse = replace(
+        structure,
+        basis=Basis(tables),
+        parents=tuple(structure.parents[number] for number in kept),
+        contexts=tuple(structure.contexts[number] for number in kept) if structure.contexts else (),
+    )
+    network = network_of_structure(coarse)
+    return CoarsePlanner(
+        planner.start(network),
+        indicators_of(coarse),
+        np.array(kept),
+        np.flatnonzero(np.isin(columns, kept)),
+        len(scopes),
+    )
+
 
 EVERY_EPISODE = 0.0
 
@@ -306,3 +442,106 @@ def growth_of(replan: object) -> float:
         "replan: expected 'episode', or the growth of a cell that calls for a new plan, found "
         f"{show(replan)}; 0.5 is for half as many visits again."
     )
+
+
+class OptimisticFactored(FactoredLearner):
+    """`delta` bounds the chance that the truth ever leaves the sets.
+
+    If there are noisy rewards to learn, transitions and rewards have half of it each. `scale`
+    multiplies squared radii; anything but 1 makes the learner heuristic.
+    """
+
+    name = "OptimisticFactored"
+    optimistic = True
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: float,
+        seed: int,
+        *,
+        scale: float,
+        method: str,
+        replan: str | float,
+        known_rewards: Sequence[Reward] | None,
+        independent: bool,
+        planner: str = PROGRAM,
+    ) -> None:
+        self.delta, self.scale = as_probability(delta), as_scale(scale)
+        self.heuristic = self.heuristic or self.scale != 1.0
+        super().__init__(
+            structure,
+            seed=seed,
+            method=method,
+            replan=replan,
+            known_rewards=known_rewards,
+            independent=independent,
+            planner=planner,
+        )
+        noisy = any(
+            term.sigma > 0 and not known
+            for term, known in zip(structure.rewards, self.term_known, strict=True)
+        )
+        half = self.delta / 2 if noisy else 0.0
+        self.delta_transitions = self.delta - half
+        self.delta_rewards = half or self.delta  # without noise there is nothing to pay for
+
+    def with_known_rewards(self, found: Intervals) -> Intervals:
+        """Intervals by cell, with the means of rewards that are known."""
+        known, means = self.cell_known, self.known_means
+        return replace(
+            found,
+            rewards=np.where(known, means, found.rewards),
+            reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
+        )
+
+    def options(self) -> Sequence[str]:
+        """What a description says before the program and `delta`."""
+        return ()
+
+    def describe(self) -> str:
+        """The options that matter."""
+        label = heuristic_label(self.heuristic, self.scale)
+        parts = (*self.options(), self.planner.method, self.when_to_plan())
+        return f"{', '.join(parts)}, delta {self.delta:g}{label}"
+
+
+class LocalOptimism(OptimisticFactored):
+    """An optimistic learner that counts by itself what is independent, and plans in stages."""
+
+    name = "LocalOptimism"
+    nested = False  # its intervals alone are everything, so that a coarser program knows nothing
+    makes_products = True  # of what is counted of independent parts
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: float = 0.05,
+        seed: int = 0,
+        *,
+        replan: str | float = 0.5,
+        scale: float = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+    ) -> None:
+        super().__init__(
+            self.as_counted(structure),
+            delta,
+            seed,
+            scale=scale,
+            method=STAGEWISE,
+            replan=replan,
+            known_rewards=known_rewards,
+            independent=self.makes_products,
+        )
+
+    def as_counted(self, structure: Structure) -> Structure:
+        """The structure in the form that is counted and planned in."""
+        return structure
+
+    def nothing_but_rewards(self) -> Intervals:
+        """Bounds on mean rewards, and of the functions' means what there is to say without data."""
+        cells = self.cells
+        low, high = reward_bounds(
+            cells, self.statistics, self.episode, self.delta_rewards, self.scale, by_visits=True
+        )
+        return self.with_known_rewards(Intervals(high, cells.lowest, cells.highest, low))

@@ -2,20 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
-from fsmdp.learning.cells.layout import Cells
-from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.learners.acting import Acting, Planned
-from fsmdp.learning.options import check_structure
+from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.learning.cells.kernel import Said
+from fsmdp.learning.cells.layout import Cells, cell_lookup, cells_of
+from fsmdp.learning.cells.statistics import Statistics, known_reward_means
+from fsmdp.learning.options import as_seed, check_structure
+from fsmdp.model.actions import Actions
+from fsmdp.model.cases import Cases
+from fsmdp.model.lookup import Integers
+from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.policies.arrays import check_policy
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope
+from fsmdp.policies.arrays import (
+    FOLDED,
+    GREEDILY,
+    JOINTLY,
+    CompiledPolicy,
+    check_policy,
+    policy_arrays,
+)
+from fsmdp.policies.folding import fold, fold_layout, lookup_cost
+from fsmdp.policies.joint import Joint, joint_greedily
+
+NEVER = 2**62
+"""Visits that no cell will have."""
+
+
+class Acting(NamedTuple):
+    """A policy, and the numbers behind it that are logged along the trajectory (see `Said`)."""
+
+    policy: CompiledPolicy
+    values: Floats
+    q: Floats
+    widths: Floats
+    replan_at: Integers
+    start_values: Floats = Said._field_defaults["start_values"]
+    start_strides: Integers = Said._field_defaults["start_strides"]
+
+    @property
+    def said(self) -> Said:
+        """The numbers without the policy."""
+        # One layout for all learners: for another one the simulator would be compiled again.
+        return Said(np.ascontiguousarray(self.values), *self[2:])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What a replan found: how to act, and how the plan came about."""
+
+    acting: Acting
+    lift: float  # added to V_1 so that it is feasible for certain
+    w_norm: float  # largest sum_j |w_j| over the steps
 
 
 class Learner(Protocol):
@@ -146,3 +194,130 @@ def _check_starts(acting: Acting, sizes: Sequence[int], where: str) -> None:
             f"{where}: start_values and start_strides do not hold a number for each state; give "
             "one for each, with a stride for each variable, or leave both out."
         )
+
+
+class CountingLearner:
+    """A `Learner`; a subclass says how to plan, and perhaps what to count."""
+
+    name = "CountingLearner"
+    heuristic = False
+    optimistic = False
+
+    def __init__(
+        self, structure: Structure, *, seed: int = 0, known_rewards: Sequence[Reward] | None = None
+    ) -> None:
+        self.structure = check_structure(self.name, structure)
+        self.seed = as_seed(seed)
+        self.rng = generator(self.seed, Purpose.LEARNER)
+        counted = self.counted_structure()
+        self.cells = cells_of(counted)
+        self.statistics = Statistics.empty(self.cells)
+        self.term_known, self.known_means = known_reward_means(counted, known_rewards)
+        self.cell_known = self.term_known[self.cells.term]
+
+    def counted_structure(self) -> Structure:
+        """The structure whose cells are counted: the one that was told, unless overridden."""
+        return self.structure
+
+    def given(self) -> list[np.ndarray]:
+        """Known rewards; what else a learner is given, a subclass adds."""
+        return [self.term_known, self.known_means]
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an episode."""
+        assert self.structure.horizon is not None
+        return self.structure.horizon
+
+    @property
+    def episode(self) -> int:
+        """k: the number of the episode that comes next, from 1."""
+        return self.statistics.episodes + 1
+
+    def unclaimed(self, policy: CompiledPolicy, replan_at: Integers) -> Planned:
+        """A policy of whose values nothing is claimed: they are NaN."""
+        layout = self.cells.layout
+        n_entries, n_values = len(layout.cell_of), int(layout.value_start[-1])
+        acting = Acting(
+            policy,
+            np.full((self.horizon, n_values), np.nan),
+            np.zeros((self.horizon, n_entries)),
+            np.full((self.horizon, n_entries), np.nan),
+            replan_at,
+        )
+        return Planned(acting, 0.0, np.nan)
+
+    def replan(self) -> Planned:
+        """A new policy from the statistics as they are."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The options that matter."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The random state; what else the next plan depends on, a subclass adds."""
+        return {"rng": np.array(json.dumps(self.rng.bit_generator.state))}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take a state back."""
+        generator: dict[str, Any] = json.loads(str(state["rng"]))
+        self.rng.bit_generator.state = generator
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.describe()}; {plural(self.statistics.episodes, 'episode')} seen)"
+
+
+TIE = 1e-9
+"""Actions whose values differ by less than this fraction of the largest reward are equal."""
+
+
+def tie_scale(largest: float) -> float:
+    """The size of draws that decide ties and nothing else."""
+    return TIE * max(1e-300, largest)
+
+
+class TieBreaker:
+    """The greedy policy with a term more, which is drawn anew for each plan and decides ties.
+
+    Of actions that are made of variables, each variable has a term.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        nothing: Scope = ()
+        self._no_strides = np.zeros(len(structure.variables), dtype=np.int64)
+        self._joint: Joint | None = None
+        actions = structure.actions
+        if isinstance(actions, Actions):
+            first = len(structure.variables)
+            alone: list[Cases[Scope]] = [
+                Cases(((first + at,),)) for at in range(len(actions.variables))
+            ]
+            self._lookup = cell_lookup(structure, *alone)
+            self._joint = joint_greedily(actions, first, self._lookup)
+            self._n_drawn = sum(actions.sizes)
+            return
+        self._n_actions = self._n_drawn = len(actions)
+        by_action = Cases((nothing,) * self._n_actions, {a: a for a in range(1, self._n_actions)})
+        self._lookup = cell_lookup(structure, by_action)
+        sizes = [variable.size for variable in structure.variables]
+        self._layout = fold_layout(self._lookup, sizes, self._n_actions, structure.horizon or 1)
+        self._plain_cost = lookup_cost(self._lookup)
+
+    def policy(
+        self, q: Floats, largest: float, rng: np.random.Generator, episodes: float
+    ) -> CompiledPolicy:
+        """Greedy in q (horizon, n_cells), for rewards up to `largest`.
+
+        Folded if it pays for the number of episodes that the policy is expected to last.
+        """
+        drawn = tie_scale(largest) * rng.random(self._n_drawn)
+        entries = np.hstack([q, np.broadcast_to(drawn, (len(q), self._n_drawn))])
+        if self._joint is not None:
+            nothing, lookup, joint = self._no_strides, self._lookup, self._joint
+            return policy_arrays(JOINTLY, nothing, lookup=lookup, entries=entries, joint=joint)
+        layout = self._layout
+        if layout is None or not layout.pays(episodes, self._plain_cost):
+            return policy_arrays(GREEDILY, self._no_strides, lookup=self._lookup, entries=entries)
+        tables = fold(layout, entries)
+        return policy_arrays(FOLDED, self._no_strides, entries=tables, folded=layout.folded)

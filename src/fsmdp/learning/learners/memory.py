@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import check_size
-from fsmdp.learning.learners.counting import CountingLearner
+from fsmdp.learning.learners.learner import CountingLearner
 from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.tables import Floats

@@ -8,12 +8,17 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import POSITIVE, OneOf
-from fsmdp.learning.drawn.model import model_of
-from fsmdp.learning.drawn.solving import best_policy
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.factored import PLANNERS, PROGRAM, REPLAN, SOLVER, FactoredLearner
+from fsmdp.learning.drawn.model import best_policy, model_of
+from fsmdp.learning.learners.factored import (
+    PLANNERS,
+    PROGRAM,
+    REPLAN,
+    SOLVER,
+    STAGEWISE,
+    FactoredLearner,
+)
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import LearnerEntry, Options, builder
-from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

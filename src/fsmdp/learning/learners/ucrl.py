@@ -13,19 +13,21 @@ from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.products import Ends
 from fsmdp.learning.drawn.hoping import Hoping, hoped_rows, hoping_of
-from fsmdp.learning.drawn.model import assemble, initial_of
-from fsmdp.learning.drawn.solving import best_policy
-from fsmdp.learning.learners.acting import Acting, Planned
+from fsmdp.learning.drawn.model import assemble, best_policy, initial_of
 from fsmdp.learning.learners.factored import (
     EVERY_EPISODE,
+    JOINT,
+    METHODS,
     PLANNERS,
     PROGRAM,
     REPLAN,
     SOLVER,
+    STAGEWISE,
+    OptimisticFactored,
+    Warm,
 )
-from fsmdp.learning.learners.optimistic import OptimisticFactored
+from fsmdp.learning.learners.learner import Acting, Planned
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
-from fsmdp.learning.learners.warm import JOINT, METHODS, STAGEWISE, Warm
 from fsmdp.learning.options import as_choice, as_not_negative, check_stated
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

@@ -13,8 +13,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.disk import digest_of, read_arrays, write_arrays
 from fsmdp.learning.cells.statistics import LARGEST_FILE
-from fsmdp.learning.learners.acting import Acting, Planned
-from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.learner import Acting, Learner, Planned
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.actions import Actions
 from fsmdp.model.structure import Structure

@@ -18,8 +18,7 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.learner import Learner, check_learner, check_planned
+from fsmdp.learning.learners.learner import Learner, Planned, check_learner, check_planned
 from fsmdp.learning.options import as_seed
 from fsmdp.learning.run.checkpoint import (
     check_series,

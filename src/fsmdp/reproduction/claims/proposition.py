@@ -14,8 +14,7 @@ from scipy.stats import binomtest
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.experiments.report.charts import Chart, Line, Panel
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.learning.learners.baselines.features import action_features, one_hot_features
-from fsmdp.learning.learners.baselines.lsvi import LSVIUCB
+from fsmdp.learning.learners.baselines.lsvi import LSVIUCB, action_features, one_hot_features
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.theory.bounds import regret_bound

@@ -2,27 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from fsmdp.foundation.checks import as_whole
-from fsmdp.learning.learners.acting import NEVER, Acting, Planned
-from fsmdp.learning.learners.baselines.induction import Ends, Solved
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT, count_states, state_strides
-from fsmdp.learning.learners.counting import CountingLearner
-from fsmdp.learning.learners.ties import tie_scale
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_whole, check_size, show_count
+from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, tie_scale
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
+from fsmdp.model import variables
+from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Floats, Table, bound_table
-from fsmdp.model.variables import Scope
+from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
+
+Ends = tuple[Floats, Floats]
+"""Lower and upper ends, one of each for every (action, state)."""
+
+Means = Callable[[Floats], Ends]
+"""From values of the following step to bounds on their mean at every (action, state)."""
+
+
+class Solved(NamedTuple):
+    """Values of every step and state; index l belongs to step l + 1."""
+
+    values: Floats  # (horizon, n_states)
+    q: Floats  # (horizon, n_actions, n_states)
+    widths: Floats  # (horizon, n_actions, n_states) what the bounds leave open about q
+
+
+def backward_induction(
+    horizon: int, discount: float, rewards: Ends, means: Means, at_most: Floats | None = None
+) -> Solved:
+    """Optimistic values: the upper ends, step by step from the last.
+
+    Q_l(s, a) = R_high(s, a) + discount * min(mean_high(V_{l+1})(s, a), max V_{l+1}),
+    V_l(s) = max_a Q_l(s, a), and Q_l never above `at_most`.
+    No mean leaves the range of V_{l+1}: this caps values by what can still be earned.
+    Cost: horizon times that of `means`.
+    """
+    reward_low, reward_high = rewards
+    shape = (horizon, *reward_high.shape)
+    q, widths = np.zeros(shape), np.zeros(shape)
+    values = np.zeros((horizon, shape[2]))
+    following = np.zeros(shape[2])
+    for step in reversed(range(horizon)):
+        low, high = means(following)
+        lowest, highest = following.min(), following.max()
+        q[step] = reward_high + discount * np.clip(high, lowest, highest)
+        pessimistic = reward_low + discount * np.clip(low, lowest, highest)
+        if at_most is not None:
+            np.minimum(q[step], at_most[step], out=q[step])
+        widths[step] = np.maximum(q[step] - pessimistic, 0.0)
+        following = values[step] = q[step].max(axis=0)
+    return Solved(values, q, widths)
+
+
+ENTRY_LIMIT = 2**25
+"""Most transition counts, |states|^2 |actions|, of a learner that enumerates: 256 MiB of them."""
+
+
+def count_states(name: str, structure: Structure, limit: int) -> int:
+    """Number of states, or a SizeError when their transitions are too many to count."""
+    if isinstance(structure.actions, Actions):
+        raise ModelError(
+            f"{name} counts every action by itself, and these are made of variables; use "
+            "UCRLFactored or PSRLFactored, or the structure and environment of model.listed()."
+        )
+    n_states = table_size(variable.size for variable in structure.variables)
+    count, actions = show_count(n_states), len(structure.actions)
+    check_size(
+        n_states**2 * actions,
+        limit,
+        f"{name} writes every state out: ({count} states)^2 x {actions} actions =",
+        f"use UCRLFactored or PSRLFactored, which count {structure.cells} cells here, a smaller "
+        "model, or a larger limit=",
+        unit="transition counts",
+    )
+    return n_states
+
+
+def state_strides(structure: Structure) -> Integers:
+    """What each variable's value counts for in the number of a state."""
+    return variables.state_strides([variable.size for variable in structure.variables])
+
+
+def all_states(structure: Structure) -> Integers:
+    """Every state, in the order of their numbers."""  # (n_states, n_variables)
+    sizes = [variable.size for variable in structure.variables]
+    return np.ascontiguousarray(np.indices(sizes).reshape(len(sizes), -1).T, dtype=np.int64)
+
 
 Function = tuple[Table, Cases[Scope]]
 """A function of the state and the parents of its variables."""

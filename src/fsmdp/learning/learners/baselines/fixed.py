@@ -9,10 +9,8 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, check_size, show, show_count
 from fsmdp.foundation.kinds import OneOf
-from fsmdp.learning.learners.acting import NEVER, Planned
-from fsmdp.learning.learners.baselines.states import all_states, state_strides
-from fsmdp.learning.learners.counting import CountingLearner
-from fsmdp.learning.learners.learner import Learner
+from fsmdp.learning.learners.baselines.enumerated import all_states, state_strides
+from fsmdp.learning.learners.learner import NEVER, CountingLearner, Learner, Planned
 from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis

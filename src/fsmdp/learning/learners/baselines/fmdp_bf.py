@@ -10,13 +10,16 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.kinds import OneOf
-from fsmdp.learning.cells.source_sets import total_variations
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import AllOptimism
-from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.cells.balls import total_variations
+from fsmdp.learning.learners.baselines.enumerated import (
+    AllOptimism,
+    Ends,
+    all_states,
+    backward_induction,
+)
 from fsmdp.learning.learners.baselines.product import ProductLearner
-from fsmdp.learning.learners.baselines.states import all_states
 from fsmdp.learning.learners.baselines.ucbvi import BERNSTEIN, BONUSES, HOEFFDING
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import as_choice
 from fsmdp.model.lookup import Integers

@@ -11,8 +11,13 @@ from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import OneOf
-from fsmdp.learning.learners.baselines.features import state_features
-from fsmdp.learning.learners.baselines.lsvi import FEATURES, LSVIUCB, Features, from_features
+from fsmdp.learning.learners.baselines.lsvi import (
+    FEATURES,
+    LSVIUCB,
+    Features,
+    from_features,
+    state_features,
+)
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
 from fsmdp.model.structure import Structure

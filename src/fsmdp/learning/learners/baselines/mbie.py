@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.learners.baselines.induction import backward_induction
+from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner, backward_induction
 from fsmdp.learning.learners.baselines.ucrl2 import ball_means
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.model.tables import Floats
 

@@ -12,10 +12,14 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
 from fsmdp.learning.cells.balls import mean_in_ball, sort_descending
 from fsmdp.learning.cells.confidence import reward_bounds
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import Function, OptimisticLearner
-from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
-from fsmdp.learning.learners.baselines.states import all_states
+from fsmdp.learning.learners.baselines.enumerated import (
+    Ends,
+    Function,
+    OptimisticLearner,
+    all_states,
+    backward_induction,
+)
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select

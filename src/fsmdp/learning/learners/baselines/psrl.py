@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from fsmdp.foundation.kinds import POSITIVE
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner
-from fsmdp.learning.learners.baselines.induction import backward_induction
-from fsmdp.learning.learners.baselines.states import ENTRY_LIMIT
+from fsmdp.learning.learners.baselines.enumerated import (
+    ENTRY_LIMIT,
+    EnumeratedLearner,
+    backward_induction,
+)
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import LearnerEntry, builder
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward

@@ -11,11 +11,10 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size
 from fsmdp.foundation.kinds import POSITIVE
-from fsmdp.learning.learners.acting import NEVER, Planned
 from fsmdp.learning.learners.factored import REPLAN, growth_of
+from fsmdp.learning.learners.learner import NEVER, Planned, TieBreaker
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.learners.ties import TieBreaker
 from fsmdp.learning.options import as_positive, check_structure
 from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers

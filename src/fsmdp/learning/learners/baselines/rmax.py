@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.kinds import WHOLE
 from fsmdp.learning.cells.confidence import empirical_moments
-from fsmdp.learning.learners.acting import NEVER, Planned
-from fsmdp.learning.learners.factored import FactoredLearner
+from fsmdp.learning.learners.factored import STAGEWISE, FactoredLearner
+from fsmdp.learning.learners.learner import NEVER, Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.learners.warm import STAGEWISE
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

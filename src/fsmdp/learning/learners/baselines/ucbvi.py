@@ -10,9 +10,13 @@ import numpy as np
 
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.kinds import OneOf
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import Optimism, OptimisticLearner
-from fsmdp.learning.learners.baselines.induction import Ends, backward_induction
+from fsmdp.learning.learners.baselines.enumerated import (
+    Ends,
+    Optimism,
+    OptimisticLearner,
+    backward_induction,
+)
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.learning.options import as_choice
 from fsmdp.model.structure import Structure

@@ -8,9 +8,13 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells.balls import mean_in_ball
-from fsmdp.learning.learners.acting import Planned
-from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner
-from fsmdp.learning.learners.baselines.induction import Ends, Means, backward_induction
+from fsmdp.learning.learners.baselines.enumerated import (
+    Ends,
+    Means,
+    OptimisticLearner,
+    backward_induction,
+)
+from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
