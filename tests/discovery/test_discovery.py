@@ -8,7 +8,7 @@ from gymnasium import spaces
 from scipy.stats import binom
 
 import fsmdp
-from fsmdp.discovery.evidence import counted, log_bet, log_fit
+from fsmdp.discovery.parents import counted, log_bet, log_fit
 from fsmdp.discovery.transitions import as_transitions
 from fsmdp.simulation.rollout import record
 

@@ -8,9 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import fsmdp
-from fsmdp.discovery.evidence import counted, log_bet, log_fit
+from fsmdp.discovery.parents import A_BIT, Tree, counted, log_bet, log_fit
 from fsmdp.discovery.transitions import Transitions
-from fsmdp.discovery.trees import A_BIT, Tree
 
 
 def rows_of(n, law, seed=0, sizes=(2, 2, 3), actions=3, at_random=True):

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.discovery.evidence import compact, counted, log_bet, log_fit, regret_of_bet
-from fsmdp.discovery.parents import NOT_SURE, Limits, Parents, Search
+from fsmdp.discovery.parents import (
+    NOT_SURE,
+    Limits,
+    Parents,
+    Search,
+    Tree,
+    compact,
+    counted,
+    log_bet,
+    log_fit,
+    regret_of_bet,
+)
 from fsmdp.discovery.transitions import Transitions, as_share, as_transitions, played_model
-from fsmdp.discovery.trees import Tree
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, plural
 from fsmdp.foundation.numbers import facts_table

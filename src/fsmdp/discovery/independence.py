@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fsmdp.discovery.evidence import log_bet, log_fit
+from fsmdp.discovery.parents import log_bet, log_fit
 from fsmdp.discovery.transitions import Transitions, given_transitions
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
@@ -79,7 +79,7 @@ def check_independence(
     (Dirichlet, 1/2 for each value) is divided by the largest chance that independence gives them.
     If the groups are independent, the quotient is below that of the truth, a martingale of mean 1,
     and ever reaches C / delta in one of all C cells with probability delta at most (Ville), however
-    cells were chosen and whenever one looks; see `fsmdp.discovery.evidence`. It also does if
+    cells were chosen and whenever one looks; see `fsmdp.discovery.parents`. It also does if
     parents are missing: then next values depend on what is not in the cell.
     """
     delta = as_probability(delta)
