@@ -1,6 +1,5 @@
 """Domains: families of models, each there for a property of its own."""
 
-from fsmdp.domains.agents import multiagent_sysadmin as multiagent_sysadmin
 from fsmdp.domains.exogenous import ExogenousBlock as ExogenousBlock
 from fsmdp.domains.exogenous import exogenous_basis as exogenous_basis
 from fsmdp.domains.exogenous import exogenous_block as exogenous_block
@@ -14,4 +13,5 @@ from fsmdp.domains.registry import DOMAINS as DOMAINS
 from fsmdp.domains.registry import Domain as Domain
 from fsmdp.domains.registry import build_domain as build_domain
 from fsmdp.domains.registry import register as register
+from fsmdp.domains.sysadmin import multiagent_sysadmin as multiagent_sysadmin
 from fsmdp.domains.sysadmin import sysadmin as sysadmin

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import Domain, realizable_start_value, register
+from fsmdp.domains.registry import (
+    Domain,
+    check_probability,
+    check_whole,
+    realizable_start_value,
+    register,
+)
 from fsmdp.exact.solve import ExactSolution, solve_exactly
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import Domain, register
+from fsmdp.domains.registry import Domain, check_probability, check_whole, register
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

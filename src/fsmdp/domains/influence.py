@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.domains.arguments import check_probability, check_whole
-from fsmdp.domains.registry import Domain, realizable_start_value, register
+from fsmdp.domains.registry import (
+    Domain,
+    check_probability,
+    check_whole,
+    realizable_start_value,
+    register,
+)
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items
 from fsmdp.model.basis import Basis

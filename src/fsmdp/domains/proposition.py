@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsmdp.domains.arguments import check_whole
-from fsmdp.domains.registry import Domain, register
+from fsmdp.domains.registry import Domain, check_whole, register
 from fsmdp.model.cases import Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP

@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fsmdp.domains.arguments import check_switch, check_whole
-from fsmdp.domains.registry import Domain, register
+from fsmdp.domains.registry import Domain, check_switch, check_whole, register
 from fsmdp.errors import ModelError
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional

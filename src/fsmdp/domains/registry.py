@@ -6,16 +6,57 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter, formatannotation, signature
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fsmdp.domains.environments import register_environment
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show, suggest
+from fsmdp.foundation.checks import is_number, is_whole, show, suggest
 from fsmdp.foundation.kinds import NUMBER, STEPS, WHOLE, WORD, YES_OR_NO, Kind
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fsmdp.simulation.environment import FactoredEnv
+
+
+def register_all(gymnasium: ModuleType) -> None:
+    """Tell Gymnasium of every domain; called when it is imported."""
+
+    for domain in DOMAINS.values():
+        register_environment(gymnasium, domain)
+
+
+def register_environment(gymnasium: ModuleType, domain: Domain) -> None:
+    """Tell Gymnasium of a domain, unless it knows it already or the domain names no environment."""
+    if domain.environment is not None and domain.environment not in gymnasium.registry:
+        gymnasium.register(
+            domain.environment,
+            entry_point="fsmdp.domains.registry:make_domain_env",
+            kwargs={"domain": domain.name, **domain.environment_options},
+        )
+
+
+def make_domain_env(domain: str, render_mode: str | None = None, **options: Any) -> FactoredEnv:
+    """The environment of a domain built with the given options."""
+    from inspect import signature
+
+    from fsmdp.errors import ModelError
+    from fsmdp.foundation.checks import show
+    from fsmdp.simulation.environment import make_env
+
+    build = DOMAINS[domain].build
+    known = signature(build).parameters
+    for name in options:
+        if name not in known:
+            raise ModelError(
+                f"domain {domain!r}: unknown option {show(name)}; expected one of "
+                f"{', '.join(known)}."
+            )
+    return make_env(build(**options), render_mode)
+
 
 KINDS = {
     "int": WHOLE,
@@ -178,3 +219,33 @@ def _read_positional(domain: Domain, text: str, values: dict[str, object]) -> No
         f"{len(unnamed)} without a name ({', '.join(unnamed)}); write option=value with one of "
         f"{', '.join(domain.options)}."
     )
+
+
+def check_whole(domain: str, name: str, value: object, least: int, most: int | None = None) -> None:
+    """Refuse anything but a whole number of at least `least` and at most `most`."""
+    if is_whole(value):
+        if value >= least and (most is None or value <= most):
+            return
+        remedy = f"use {least} or more" if value < least else f"use {most} or fewer"
+    else:
+        remedy = f"give {name} as an integer"
+    span = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise ModelError(
+        f"{domain}: {name} is {show(value)}, expected a whole number {span}; {remedy}."
+    )
+
+
+def check_probability(domain: str, name: str, value: object) -> None:
+    """Refuse anything but a number from 0 to 1."""
+    # The comparison also refuses NaN.
+    if is_number(value) and 0 <= value <= 1:
+        return
+    raise ModelError(
+        f"{domain}: {name} is {show(value)}, expected a probability from 0 to 1; correct it."
+    )
+
+
+def check_switch(domain: str, name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise ModelError(f"{domain}: {name} is {show(value)}, expected True or False; correct it.")
