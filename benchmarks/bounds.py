@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fsmdp
-from fsmdp.interop.rddl.bases import object_basis
+from fsmdp.interop.rddl.loading import object_basis
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.problem import problem_of_model
 from fsmdp.solver.tightening import BUDGET, Tightening

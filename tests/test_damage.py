@@ -16,7 +16,7 @@ from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
 from fsmdp.foundation.disk import seal
 from fsmdp.interop.rddl.build import Imported
-from fsmdp.interop.rddl.cache import recall, store
+from fsmdp.interop.rddl.loading import recall, store
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.run.history import SERIES
 from fsmdp.model.files import to_dict

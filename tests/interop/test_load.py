@@ -11,8 +11,7 @@ from tests.interop.rddl_texts import KEEP, load_problem, write_problem
 import fsmdp
 from fsmdp.experiments.catalog import read_model
 from fsmdp.interop.rddl import loading
-from fsmdp.interop.rddl.cache import cache_folder
-from fsmdp.interop.rddl.loading import load_source
+from fsmdp.interop.rddl.loading import cache_folder, load_source
 from fsmdp.interop.rddl.sources import find_source
 
 

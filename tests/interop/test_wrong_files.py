@@ -7,7 +7,7 @@ from tests.interop.rddl_texts import KEEP, load_problem, write_problem
 
 import fsmdp
 from fsmdp.cli import entry
-from fsmdp.interop.rddl.guarding import MOST_FRAMES
+from fsmdp.interop.rddl.loading import MOST_FRAMES
 
 COLOUR = "thing : object; colour : {@red, @green};"
 

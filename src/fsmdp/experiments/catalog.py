@@ -9,7 +9,7 @@ from typing import Any
 from fsmdp.errors import ModelError
 from fsmdp.experiments.bases import basis_from_text, is_written, read_basis_file
 from fsmdp.foundation.registry import Registry
-from fsmdp.interop.rddl.bases import object_basis
+from fsmdp.interop.rddl.loading import object_basis
 from fsmdp.model.basis import Basis
 
 BASES: Registry[Callable[[Any], Basis]] = Registry("basis")

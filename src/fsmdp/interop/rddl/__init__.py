@@ -1,17 +1,15 @@
 """RDDL problems as factored-state MDPs."""
 
 from fsmdp.interop.rddl.agent import agent
-from fsmdp.interop.rddl.bases import object_basis
 from fsmdp.interop.rddl.cross_check import CrossCheck, cross_check
-from fsmdp.interop.rddl.errors import (
+from fsmdp.interop.rddl.loading import load, object_basis
+from fsmdp.interop.rddl.sources import (
     InvalidError,
     RDDLWarning,
     TooLargeError,
     UnsupportedError,
 )
-from fsmdp.interop.rddl.inspection import Report, report
-from fsmdp.interop.rddl.loading import load
-from fsmdp.interop.rddl.survey import Survey, survey
+from fsmdp.interop.rddl.survey import Report, Survey, report, survey
 
 __all__ = [
     "CrossCheck",

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import show
-from fsmdp.interop.rddl.actions import NOOP
+from fsmdp.interop.rddl.compiling import NOOP
 from fsmdp.interop.rddl.sources import INSTALL
 from fsmdp.model.actions import Actions
 from fsmdp.model.variables import Variable

@@ -4,23 +4,252 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fsmdp.errors import ModelError
-from fsmdp.interop.rddl.actions import MOST_ACTIONS, count_actions, joint_actions
-from fsmdp.interop.rddl.compiling import Compiler, Folder, Local
+from fsmdp.foundation.checks import show_count
+from fsmdp.interop.rddl.compiling import (
+    MOST_ACTIONS,
+    ActionFluent,
+    Assignment,
+    Compiler,
+    Folder,
+    Local,
+    allows,
+    assignments,
+    count_actions,
+    joint_actions,
+    outcomes,
+)
 from fsmdp.interop.rddl.distributions import MOST_ENTRIES, Evaluator
-from fsmdp.interop.rddl.exclusive import join_fluents
-from fsmdp.interop.rddl.joint import CHEAPER_FROM, JointFolder, action_variables, joint_case
+from fsmdp.interop.rddl.expressions import AND, Expression, constant, substitute
 from fsmdp.interop.rddl.problem import Problem, rank_of, read_problem
-from fsmdp.interop.rddl.ranges import with_reachable_values
-from fsmdp.interop.rddl.sources import Source
+from fsmdp.interop.rddl.sources import Source, TooLargeError, UnsupportedError, located
+from fsmdp.model.actions import Actions
 from fsmdp.model.cases import ANY, Case, Cases, actions_alike
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.joined import Joined
+from fsmdp.model.joining import join_groups
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
+from fsmdp.model.supports import Exclusive, cover, exclusive_pairs
+from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable
+
+CHEAPER_FROM = 1000
+"""Joint actions from which variables are imported by default.
+
+Two at a time out of 20 or 30, as in AcademicAdvising 5 and 10, have 211 and 466: measured there, a
+list is the cheaper form, since the count of what is chosen widens every clique.
+"""
+
+
+class JointFolder(Folder):
+    """A formula under each assignment of the action fluents that it looks at."""
+
+    def __init__(self, fluents: Sequence[ActionFluent], most_nondefault: int, limit: int) -> None:
+        super().__init__(fluents, ())
+        self._fluents = {fluent.name: fluent for fluent in fluents}
+        self._most, self._limit = most_nondefault, limit
+
+    def looked_at(self, formula: Expression) -> list[ActionFluent]:
+        """The action fluents of a formula."""
+        return [f for name, f in self._fluents.items() if name in formula.fluents]
+
+    def local(self, formula: Expression) -> list[Assignment]:
+        """Assignments of these, the defaults first."""
+        own = self.looked_at(formula)
+        count = count_actions(own, self._most)
+        if count > self._limit:
+            raise TooLargeError(
+                f"it looks at {len(own)} action fluents, which have {show_count(count)} joint "
+                f"values (limit {self._limit}); pass most_actions=... or simplify the formula."
+            )
+        return list(assignments(own, self._most))
+
+    def variants(self, formula: Expression) -> Iterator[tuple[tuple[int, ...] | None, Expression]]:
+        """The formula under each of its local assignments, by position."""
+        defaults = {f.name: constant(f.default) for f in self.looked_at(formula)}
+        for position, assignment in enumerate(self.local(formula)):
+            changed = {name: constant(value) for name, value in assignment}
+            yield (position,), substitute(formula, defaults | changed)
+
+
+def action_variables(problem: Problem, limit: int) -> Actions:
+    """The action fluents as variables; value 0 is the default.
+
+    Preconditions on actions alone rule values out; one that looks at the state is refused.
+    """
+    by_name = {fluent.name: fluent for fluent in problem.actions}
+    forbidden = []
+    for condition in _parts(problem.preconditions):
+        own = [fluent for name, fluent in by_name.items() if name in condition.fluents]
+        sizes = [1 + len(fluent.others) for fluent in own]
+        if count_actions(own, problem.most_nondefault) > limit or np.prod(sizes) > limit:
+            raise TooLargeError(
+                f"a precondition looks at {len(own)} action fluents, too many for a table of joint "
+                "values; import with actions='listed'."
+            )
+        never = np.zeros(sizes)
+        for assignment in assignments(own, problem.most_nondefault):
+            if not allows([condition], own, assignment):
+                never[_index(own, assignment)] = 1.0
+        if never.any():
+            forbidden.append(Table([variable_name(fluent) for fluent in own], never))
+    most = problem.most_nondefault
+    return Actions(
+        [Variable(variable_name(f), 1 + len(f.others)) for f in problem.actions],
+        at_most=most if most < len(problem.actions) else None,
+        forbidden=forbidden,
+    )
+
+
+def _parts(conditions: Sequence[Expression]) -> Iterator[Expression]:
+    for condition in conditions:
+        if condition.operator == AND:
+            yield from _parts(condition.arguments)
+        elif condition.is_constant and not condition.value:
+            raise UnsupportedError("its preconditions allow no joint action at all; correct them.")
+        elif not condition.is_constant:
+            yield condition
+
+
+def variable_name(fluent: ActionFluent) -> str:
+    """How the variable of an action fluent is called: after what leaving its default does."""
+    return fluent.name if fluent.objects else fluent.text(fluent.others[0])
+
+
+def _index(fluents: Sequence[ActionFluent], assignment: Assignment) -> tuple[int, ...]:
+    values = dict(assignment)
+    return tuple(1 + f.others.index(values[f.name]) if f.name in values else 0 for f in fluents)
+
+
+def joint_case(
+    folder: JointFolder,
+    formula: Expression,
+    grouped: Cases[Local],
+    sizes: Mapping[str, int],
+    rank: Mapping[str, int],
+    states: frozenset[str],
+) -> Case:
+    """One case for all local assignments: a table over action fluents and all that any looks at.
+
+    Joint values that are never allowed together stand for the defaults: nobody reads them.
+    """
+    own = folder.looked_at(formula)
+    scope = sorted({name for local in grouped.groups for name in local.scope}, key=rank.__getitem__)
+    rest = grouped.groups[0].table.shape[len(grouped.groups[0].scope) :]
+    shape = [*(sizes[name] for name in scope), *rest]
+    tables = []
+    for local in grouped.groups:
+        spread = [sizes[name] if name in local.scope else 1 for name in scope]
+        tables.append(np.broadcast_to(local.table.reshape([*spread, *rest]), shape))
+    whole = np.empty([*(1 + len(f.others) for f in own), *shape])
+    local_assignments = folder.local(formula)
+    whole[...] = tables[grouped.group(0)]
+    for position, assignment in enumerate(local_assignments):
+        whole[_index(own, assignment)] = tables[grouped.group(position)]
+    # Action fluents that nothing turns out to depend on are left out.
+    names = [variable_name(fluent) for fluent in own]
+    for name in tuple(names):
+        axis = names.index(name)
+        if (np.diff(whole, axis=axis) == 0).all():
+            whole = np.take(whole, 0, axis=axis)
+            names.pop(axis)
+    parents = [name for name in scope if name in states]
+    drawn = [name.removesuffix("'") for name in scope if name not in states]
+    return Case(ANY, [*names, *parents], whole, drawn)
+
+
+MOST_VALUES = 64
+
+
+def with_reachable_values(problem: Problem, folder: Folder, most_entries: int) -> Problem:
+    """The problem with a range for every fluent; an integer of more than MOST_VALUES is refused.
+
+    Cost: the tables of integers and of drawn fluents, once for each step until nothing is new.
+    """
+    unknown = [
+        label
+        for label, values in problem.values.items()
+        if values is None or label in problem.latents
+    ]
+    if not unknown:
+        return problem
+    values = dict(problem.values)
+    for label in unknown:
+        values[label] = (problem.initial[label],) if label in problem.initial else ()
+    order = [label for label in problem.formulas if label in unknown]
+    for step in range(problem.horizon):
+        log.info("%s: values reached in %d steps", problem.name, step)
+        before = dict(values)
+        for label in order:
+            values[label] = _extended(problem.with_values(values), label, folder, most_entries)
+        if values == before:
+            break
+    return problem.with_values(values)
+
+
+def _extended(problem: Problem, label: str, folder: Folder, most_entries: int) -> tuple[int, ...]:
+    known = {name: values or (0,) for name, values in problem.values.items() if values is not None}
+    ranges = known | {f"{name}'": known[name] for name in problem.states}
+    rank = {name: position for position, name in enumerate(ranges)}
+    evaluator = Evaluator(ranges, rank, most_entries)
+    with located(f"the next value of {label}"):
+        reached = outcomes(problem.formulas[label], folder, evaluator)
+    found = set(problem.values[label] or ()) | reached
+    if len(found) > MOST_VALUES:
+        raise TooLargeError(
+            f"the integer {label} takes more than {MOST_VALUES} values within the horizon of "
+            f"{problem.horizon} steps; expected a small finite range, bound it by min and max."
+        )
+    return tuple(sorted(found))
+
+
+NOWHERE = 0
+"""What the value of a joined variable stands for when none of its members is true."""
+
+
+def join_fluents(
+    name: str, model: FactoredMDP, values: Mapping[str, tuple[int, ...]]
+) -> tuple[FactoredMDP, dict[str, tuple[int, ...]]]:
+    """The model with exclusive instances of one fluent joined, and what values stand for.
+
+    A joined variable is called like its members without the arguments that vary: `robot-at`,
+    `elevator-at-floor(e1)`. It stands for the position of the true member, counted from 1, or 0 if
+    none is, and has a value for each of these that it may come to.
+    """
+    pairs = exclusive_pairs(model)
+    fluents = np.array(
+        [
+            variable.name.partition("(")[0] if values[variable.name] == (0, 1) else variable.name
+            for variable in model.variables
+        ]
+    )
+    groups = cover(pairs & (fluents[:, None] == fluents), model.variables)
+    joined = join_groups(model, Exclusive(groups, pairs))
+    for label, members in joined.groups.items():
+        log.info("%s: %d fluents joined into %s", name, len(members), label)
+    return joined.model, _meanings(joined, values)
+
+
+def _meanings(joined: Joined, values: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    found = {
+        variable.name: values.get(variable.name, ())
+        for variable in (*joined.model.variables, *joined.model.latents)
+    }
+    for variable, group, decoded in zip(
+        joined.model.variables, joined.members, joined.decoded, strict=True
+    ):
+        if len(group) > 1:
+            found[variable.name] = tuple(
+                int(row.argmax()) + 1 if row.any() else NOWHERE for row in decoded
+            )
+    return found
+
 
 log = logging.getLogger("fsmdp")
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from fsmdp.foundation.checks import show_count, show_names
 from fsmdp.interop.rddl import expressions as make
-from fsmdp.interop.rddl.errors import TooLargeError, UnsupportedError
 from fsmdp.interop.rddl.expressions import Expression
+from fsmdp.interop.rddl.sources import TooLargeError, UnsupportedError
 from fsmdp.model.tables import Floats
 
 MOST_ENTRIES = 2**20

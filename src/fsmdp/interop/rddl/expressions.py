@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsmdp.interop.rddl.errors import UnsupportedError
+from fsmdp.interop.rddl.sources import UnsupportedError
 
 Number = bool | int | float
 

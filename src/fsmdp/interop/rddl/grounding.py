@@ -11,9 +11,9 @@ from itertools import product as tuples
 from typing import Any
 
 from fsmdp.interop.rddl import expressions as make
-from fsmdp.interop.rddl.errors import UnsupportedError
 from fsmdp.interop.rddl.expressions import Expression
-from fsmdp.interop.rddl.sizes import is_typed
+from fsmdp.interop.rddl.parsing import is_typed
+from fsmdp.interop.rddl.sources import UnsupportedError
 
 Binding = Mapping[str, int]
 """The object, by position in its type, that each variable of a formula stands for."""

@@ -10,12 +10,11 @@ from typing import Any
 
 from fsmdp.foundation.checks import is_whole, show
 from fsmdp.interop.rddl import expressions as make
-from fsmdp.interop.rddl.actions import ActionFluent
-from fsmdp.interop.rddl.errors import UnsupportedError, located
+from fsmdp.interop.rddl.compiling import ActionFluent
 from fsmdp.interop.rddl.expressions import Expression, Number
 from fsmdp.interop.rddl.grounding import Grounder
 from fsmdp.interop.rddl.parsing import check_meaning, parse
-from fsmdp.interop.rddl.sources import Source
+from fsmdp.interop.rddl.sources import Source, UnsupportedError, located
 
 log = logging.getLogger("fsmdp")
 

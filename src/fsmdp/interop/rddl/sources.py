@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import show, show_names
 from fsmdp.foundation.disk import read_file
 
@@ -145,3 +146,42 @@ def _read(name: str, *files: Path) -> Source:
         for path in files
     ]
     return Source(name, tuple(path.name for path in files), tuple(texts))
+
+
+LONG_WORD = re.compile(r"\S{200,}")
+"""Names may be thousands of letters long; messages quote them in many places."""
+
+KEPT = 60
+
+
+class ProblemError(Exception):
+    """A message in which no word is longer than a line."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(LONG_WORD.sub(lambda found: f"{found[0][:KEPT]}…", text))
+
+
+class InvalidError(ProblemError, ModelError):
+    """Files that are not RDDL, or a problem that contradicts itself."""
+
+
+class UnsupportedError(ProblemError, ModelError):
+    """A problem that uses what a factored-state MDP with finite variables cannot express."""
+
+
+class TooLargeError(ProblemError, SizeError):
+    """A problem whose tables or joint actions exceed the limits of the importer."""
+
+
+class RDDLWarning(UserWarning):
+    """Something in an RDDL problem that is left out of the model, or corrected."""
+
+
+@contextmanager
+def located(place: str | Callable[[], str]) -> Iterator[None]:
+    """Say in front of an error's message where it happened, unless the message does."""
+    try:
+        yield
+    except (ModelError, SizeError) as error:
+        text, where = str(error), place if isinstance(place, str) else place()
+        raise type(error)(text if text.startswith(where) else f"{where}: {text}") from None
