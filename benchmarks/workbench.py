@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fsmdp.experiments.executors.threads import use_one_thread
+from fsmdp.experiments.executors.local import use_one_thread
 
 use_one_thread()
 

@@ -17,7 +17,7 @@ import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.domains import DOMAINS
 from fsmdp.experiments.catalog import BASES, read_basis
-from fsmdp.experiments.executors.choose import EXECUTORS
+from fsmdp.experiments.executors.protocol import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.experiments.report.curves import CHARTS
 from fsmdp.interop.rddl.sources import find_source

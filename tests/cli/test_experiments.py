@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp.cli import entry as cli
-from fsmdp.experiments import single
+from fsmdp.experiments import runner as single
 from fsmdp.experiments.store import read_results
 from fsmdp.experiments.summary import chance_of_regret
 from fsmdp.foundation.numbers import with_error

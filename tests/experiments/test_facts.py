@@ -8,8 +8,8 @@ import pytest
 import fsmdp
 from fsmdp.domains import build_domain
 from fsmdp.errors import ModelError
-from fsmdp.experiments import facts as facts_module
-from fsmdp.experiments.facts import FactsTask, describe_model, exact_start_value, find_source
+from fsmdp.experiments import folder as facts_module
+from fsmdp.experiments.folder import FactsTask, describe_model, exact_start_value, find_source
 from fsmdp.experiments.specification import ModelSetting
 
 

@@ -9,9 +9,18 @@ from fsmdp import ModelError
 from fsmdp.cli.entry import app
 from fsmdp.experiments.ippc import run as running
 from fsmdp.experiments.ippc.page import draw, others, page, scores, write_page
-from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
-from fsmdp.experiments.ippc.run import read_problems, read_results, run_problems
-from fsmdp.experiments.ippc.task import Settings, Task, play
+from fsmdp.experiments.ippc.run import (
+    DOMAINS,
+    PLANNERS,
+    Problem,
+    Settings,
+    Task,
+    play,
+    published,
+    read_problems,
+    read_results,
+    run_problems,
+)
 
 TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)
 

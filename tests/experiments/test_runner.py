@@ -16,13 +16,10 @@ from tests.experiments.sweeps import RING, Here, episodes_of, ring
 import fsmdp
 from fsmdp.errors import ExperimentError, ModelError
 from fsmdp.experiments import runner, work
-from fsmdp.experiments.board import Place
-from fsmdp.experiments.executors.choose import choose_executor
-from fsmdp.experiments.executors.cluster import ClusterExecutor
+from fsmdp.experiments.executors.protocol import ClusterExecutor, choose_executor
+from fsmdp.experiments.folder import is_held_as, locked
 from fsmdp.experiments.learners import completed_options
-from fsmdp.experiments.lock import is_held_as, locked
-from fsmdp.experiments.runner import compare
-from fsmdp.experiments.single import learn_once
+from fsmdp.experiments.runner import compare, learn_once
 from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import (
     CHECKPOINT,
@@ -34,6 +31,7 @@ from fsmdp.experiments.store import (
     write_json,
 )
 from fsmdp.experiments.summary import Interval, summarise
+from fsmdp.experiments.work import Place
 from fsmdp.foundation import disk as arrays
 from fsmdp.foundation.disk import seal
 

@@ -12,7 +12,7 @@ from fsmdp.cli import entry, lists
 from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import BASES
-from fsmdp.experiments.executors.choose import EXECUTORS, choose_executor
+from fsmdp.experiments.executors.protocol import EXECUTORS, choose_executor
 from fsmdp.experiments.report.curves import CHARTS
 from fsmdp.foundation.registry import Registry
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fsmdp
-from fsmdp.experiments.ippc.published import DOMAINS
+from fsmdp.experiments.ippc.run import DOMAINS
 
 gym = pytest.importorskip("pyRDDLGym")
 

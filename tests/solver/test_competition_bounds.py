@@ -3,7 +3,7 @@
 import pytest
 
 import fsmdp
-from fsmdp.experiments.ippc.published import DOMAINS
+from fsmdp.experiments.ippc.run import DOMAINS
 from fsmdp.model.basis import Basis
 from fsmdp.planning.bundle import coarse_blocks, minimise_by_rows
 from fsmdp.planning.certificate import certify

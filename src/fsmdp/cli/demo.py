@@ -16,9 +16,9 @@ from fsmdp.foundation.numbers import count_of_states, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsmdp.experiments.board import Seen
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
+    from fsmdp.experiments.work import Seen
 
 LEARNERS = (
     {"learner": "ucrl", "label": "UCRL-Factored", "known_rewards": True},

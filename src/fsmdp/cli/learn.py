@@ -53,11 +53,11 @@ def learn_command(
     as_json: AsJson = False,
 ) -> None:
     """Run a learner, which is told the structure but no probabilities, on episodes of a model."""
-    from fsmdp.experiments.executors.threads import use_one_thread
+    from fsmdp.experiments.executors.local import use_one_thread
 
     use_one_thread()
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.single import learn_once
+    from fsmdp.experiments.runner import learn_once
 
     began = time.perf_counter()
     if checkpoint is not None and output is not None:

@@ -28,7 +28,7 @@ def domains() -> Iterable[str]:
 
 def executors() -> Iterable[str]:
     """What carries runs out."""
-    from fsmdp.experiments.executors.choose import EXECUTORS
+    from fsmdp.experiments.executors.protocol import EXECUTORS
 
     return EXECUTORS
 
@@ -133,7 +133,7 @@ def rddl_problems(begun: str) -> Iterable[str]:
 
 def complete_problem(incomplete: str) -> list[str]:
     """Shell completion of problems of the competitions: domains, and then their instances."""
-    from fsmdp.experiments.ippc.published import DOMAINS, INSTANCES
+    from fsmdp.experiments.ippc.run import DOMAINS, INSTANCES
 
     domain = incomplete.partition(":")[0]
     instances = [f"{domain}:{one}" for one in INSTANCES] if domain in DOMAINS else []

@@ -2,18 +2,306 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
+import math
 import os
+import socket
+import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from fsmdp.errors import ModelError
-from fsmdp.experiments.facts import ModelSource
+from fsmdp.domains.registry import DOMAINS, start_value_of_domain
+from fsmdp.errors import ExperimentError, FsmdpError, ModelError
+from fsmdp.experiments.catalog import basis_name, read_basis, read_model
 from fsmdp.experiments.learners import completed_options
-from fsmdp.experiments.lock import locked
-from fsmdp.experiments.provenance import command_line, now, provenance
-from fsmdp.experiments.specification import Specification
-from fsmdp.experiments.store import ModelFacts, Store
+from fsmdp.experiments.own import Simulator, make_simulator
+from fsmdp.experiments.specification import ModelSetting, Specification
+from fsmdp.experiments.store import ModelFacts, Store, command_line, now, provenance
+from fsmdp.model.actions import n_joint
+
+if TYPE_CHECKING:
+    from fsmdp.model.basis import Basis
+    from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.model.structure import Structure
+
+
+EXACT_LIMIT = 2**27
+"""Most states^2 x actions x horizon that are enumerated for the sake of an exact value."""
+
+PLAN_SECONDS = 60.0
+PLAN_EPISODES = 2000
+GRID = 40
+
+OF_PLAN = ("plan_upper_bound", "plan_policy_mean", "plan_policy_standard_error", "w_norm")
+NO_NETWORK = {"induced_width": None, "edges": (), "elimination_order": ()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSource:
+    """A model on its way to a worker: the text of a domain, or the model itself as a document.
+
+    A worker on another machine need not have the user's files, nor the packages that read them.
+    """
+
+    setting: ModelSetting
+    document: str | None
+
+    @property
+    def sha256(self) -> str | None:
+        """What tells two versions of a document apart."""
+        return None if self.document is None else hashlib.sha256(self.document.encode()).hexdigest()
+
+    def load(self) -> tuple[FactoredMDP, Basis] | tuple[Simulator, None]:
+        """The model and its basis, or an environment, whose structure has its own."""
+        from fsmdp.model.files import from_bytes
+
+        if self.setting.structure is not None:
+            return make_simulator(self.setting.model, self.setting.structure, "models"), None
+
+        if self.document is None:
+            model = read_model(self.setting.model)
+        else:
+            model = from_bytes(self.document.encode())
+        return model, read_basis(model, self.setting.basis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactsTask:
+    """A model to be described, for sweeps of so many episodes."""
+
+    source: ModelSource
+    episodes: int
+
+
+def find_source(setting: ModelSetting, where: str) -> ModelSource:
+    """Read a model once, so that a mistake is found before anything runs."""
+    from fsmdp.model.files import to_dict
+
+    if setting.structure is not None:
+        _check_simulator(make_simulator(setting.model, setting.structure, where), where)
+        return ModelSource(setting, None)
+    try:
+        model = read_model(setting.model)
+        read_basis(model, setting.basis)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from None
+    if model.horizon is None:
+        raise ModelError(
+            f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
+            "learners work through episodes; give it a horizon."
+        )
+    if _is_domain(setting.model):
+        return ModelSource(setting, None)
+    return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
+
+
+def _check_simulator(simulator: Simulator, where: str) -> None:
+    if simulator.told.horizon is None:
+        raise ModelError(
+            f"{where}: the structure has an infinite horizon, expected a finite one, since "
+            "learners work through episodes; give it a horizon."
+        )
+
+
+def _is_domain(text: str) -> bool:
+    return text.split(":")[0] in DOMAINS and not Path(text).is_file()
+
+
+def describe_model(task: FactsTask) -> ModelFacts:
+    """Everything a report says about a model.
+
+    What cannot be computed within limits (the network too wide, too many states) is None.
+    """
+    source = task.source
+    model, basis = source.load()
+    structure = model.structure(basis)  # type: ignore[arg-type]  # a pair of the same kind
+    return ModelFacts(
+        text=source.setting.model,
+        basis=basis_name(source.setting.basis),
+        repr=repr(structure if isinstance(model, Simulator) else model),
+        variables=len(structure.variables),
+        actions=n_joint(structure.actions),
+        log10_states=sum(math.log10(variable.size) for variable in structure.variables),
+        horizon=structure.horizon,
+        discount=structure.discount,
+        variable_names=tuple(variable.name for variable in structure.variables),
+        regret_bound=_theorem(structure, task.episodes),
+        document_sha256=source.sha256,
+        **_of_simulator() if basis is None else _of_model(source.setting.model, model, basis),
+    )
+
+
+def _of_model(text: str, model: Any, basis: Basis) -> dict[str, Any]:
+    """What a known model adds to its structure."""
+    return {
+        "start_value_exact": exact_start_value(text, model),
+        **_planned(model, basis),
+        **_network(model, basis),
+    }
+
+
+def _of_simulator() -> dict[str, Any]:
+    """Of an environment nothing is known but the structure."""
+    return {"start_value_exact": None, **dict.fromkeys(OF_PLAN), **NO_NETWORK}
+
+
+def exact_start_value(text: str, model: FactoredMDP) -> float | None:
+    """V* at the start: in closed form, by enumeration if it is cheap, or None."""
+    from fsmdp.exact.solve import solve_exactly
+
+    if _is_domain(text):
+        closed = start_value_of_domain(text)
+        if closed is not None:
+            return closed
+    entries = model.n_states**2 * model.n_actions * (model.horizon or 1)
+    return float(solve_exactly(model).start_value) if entries <= EXACT_LIMIT else None
+
+
+def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
+    """The plan of the known model: its certified bound, and what its policy earns."""
+    import numpy as np
+
+    from fsmdp.planning.joint import Programs
+    from fsmdp.simulation.gap import certified_gap
+
+    try:
+        found = Programs(time_limit=PLAN_SECONDS).plan(model, basis)
+        gap = certified_gap(model, found, PLAN_EPISODES, baselines=False)
+    except FsmdpError:
+        return dict.fromkeys(OF_PLAN)
+    w_norm = float(np.abs(found.weights).sum(axis=1).max())
+    values = (found.upper_bound, gap.runs.mean, gap.runs.standard_error, w_norm)
+    return {name: float(value) for name, value in zip(OF_PLAN, values, strict=True)}
+
+
+def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
+    """Which variables share a scope, and the order they are eliminated in.
+
+    That of all scopes together, or of the default action's if the planner's width is theirs.
+    """
+    from fsmdp.elimination.order import best_order
+    from fsmdp.planning.bellman import network_of_model
+    from fsmdp.planning.joint import joined_variables
+
+    try:
+        elimination = network_of_model(model, basis)[0].elimination
+    except FsmdpError:
+        return dict(NO_NETWORK)
+    network = elimination.network
+    scopes = network.all_scopes
+    order = best_order(scopes, network.sizes)
+    if order.induced_width != elimination.induced_width:
+        narrow = best_order(network.default_scopes, network.sizes)
+        if narrow.induced_width == elimination.induced_width:
+            scopes, order = network.default_scopes, narrow
+    return {
+        "induced_width": elimination.induced_width,
+        "edges": joined_variables(scopes),
+        "elimination_order": tuple(order.variables),
+    }
+
+
+def _theorem(structure: Structure, episodes: int) -> dict[str, Any]:
+    """The paper's general regret bound, term by term, at a grid of episodes."""
+    import numpy as np
+
+    from fsmdp.learning.theory.bounds import regret_bound
+
+    grid = np.unique(np.geomspace(1, episodes, GRID).round().astype(int)).tolist()
+    bounds = [regret_bound(structure, episodes=k) for k in grid]
+    terms = ("planning", "martingale", "rewards", "transitions")
+    return {
+        "episodes": grid,
+        "general": {
+            "terms": {name: [getattr(bound, name) for bound in bounds] for name in terms},
+            "total": [bound.total for bound in bounds],
+        },
+    }
+
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+
+log = logging.getLogger("fsmdp")
+
+
+@contextmanager
+def locked(folder: Path, command: str) -> Iterator[str]:
+    """Hold the folder and give a token that tells it from all others; ExperimentError if held.
+
+    The operating system releases the lock when its process ends, by whatever means. The token
+    stands in the lock file, so that a worker can tell whether it sees this very folder.
+    """
+    path = folder / LOCK
+    token = uuid.uuid4().hex
+    try:
+        file = path.open("a+")
+    except OSError as error:
+        raise ExperimentError(
+            f"cannot lock {str(folder)!r}: {error.strerror or error}; give a folder that can be "
+            "written with --output."
+        ) from None
+    with file:
+        if fcntl is None:  # pragma: no cover - Windows
+            log.warning("this platform has no advisory locks: start one process a folder")
+        else:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ExperimentError(_held(path)) from None
+        file.seek(0)
+        file.truncate()
+        holder = {
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "command": command,
+            "token": token,
+        }
+        file.write(json.dumps(holder))
+        file.flush()
+        try:
+            yield token
+        finally:
+            file.seek(0)
+            file.truncate()
+
+
+def is_held_as(folder: Path, token: str) -> bool:
+    """Whether this is the folder whose lock was taken with the token, seen from any machine."""
+    return _holder(folder / LOCK).get("token") == token
+
+
+def _holder(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _held(path: Path) -> str:
+    holder = _holder(path)
+    who = (
+        f"process {holder.get('process')} on {holder.get('host')} since {holder.get('since')} "
+        f"({holder.get('command')})"
+        if holder
+        else "another process"
+    )
+    return (
+        f"{str(path.parent)!r} is in use by {who}; wait for it to end, or give another folder with "
+        "--output."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

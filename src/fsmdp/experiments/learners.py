@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.bases import is_written
-from fsmdp.experiments.catalog import BASES, read_basis
+from fsmdp.experiments.catalog import BASES, is_written, read_basis
 from fsmdp.experiments.own import PLACE, Simulator, find_learner
 from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest

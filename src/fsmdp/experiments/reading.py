@@ -12,8 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.bases import basis_name, basis_of_blocks, read_basis_file
-from fsmdp.experiments.catalog import BASES, is_read
+from fsmdp.experiments.catalog import BASES, basis_name, basis_of_blocks, is_read, read_basis_file
 from fsmdp.experiments.learners import resolve_options
 from fsmdp.experiments.own import find_learner, look_in, refuse_code
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification

@@ -8,22 +8,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from fsmdp.errors import ExperimentError
-from fsmdp.experiments.board import Board, Seen
-from fsmdp.experiments.executors.choose import choose_executor
-from fsmdp.experiments.executors.protocol import Executor
-from fsmdp.experiments.facts import FactsTask, ModelSource, describe_model, find_source
-from fsmdp.experiments.folder import OpenFolder, open_folder
+from fsmdp.errors import ExperimentError, FsmdpError
+from fsmdp.experiments.executors.protocol import Executor, choose_executor
+from fsmdp.experiments.folder import (
+    FactsTask,
+    ModelSource,
+    OpenFolder,
+    describe_model,
+    exact_start_value,
+    find_source,
+    open_folder,
+)
+from fsmdp.experiments.own import Simulator
 from fsmdp.experiments.specification import RunSetting, Specification
 from fsmdp.experiments.store import (
     ModelFacts,
     Results,
+    Run,
     RunFiles,
+    RunStatus,
     read_results,
 )
-from fsmdp.experiments.work import RunTask, execute, failed
+from fsmdp.experiments.work import Board, RunTask, Seen, carry_out, execute, failed
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.progress import bar, check_progress
+from fsmdp.model.tables import Floats
 
 Progress = Callable[[Sequence[Seen]], None]
 """Called with how far each run is, in the order of the specification's runs."""
@@ -176,3 +185,45 @@ def default_folder(name: str) -> Path:
     from fsmdp.experiments.reading import safe_name
 
     return Path("runs") / safe_name(name)
+
+
+Watch = Callable[[Floats, float | None], None]
+"""Called with the returns so far, and V* where it is known."""
+
+
+def learn_once(
+    specification: Specification,
+    output: str | os.PathLike[str] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    watch: Watch,
+) -> tuple[float | None, Run]:
+    """V* where it is known, and the first run of a specification; what goes wrong is raised.
+
+    With an output folder the run is kept there as `compare` would keep it, checkpoint included.
+    """
+    setting = specification.runs[0]
+    source = find_source(setting.model, "model")
+    if output is None:
+        model, _ = source.load()
+        best = None
+        if not isinstance(model, Simulator):
+            best = exact_start_value(setting.model.model, model)
+        path = None if checkpoint is None else Path(checkpoint)
+        files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
+        return best, files.as_run()
+    with open_folder(output, specification, {source.setting.id: source}, "none", 1) as opened:
+        store, name = opened.store, source.setting.id
+        facts = opened.known.get(name)
+        if facts is None or not facts.reaches(setting.episodes):
+            facts = describe_model(FactsTask(source, setting.episodes))
+            store.write_models({name: facts})
+        best = facts.start_value_exact
+        if store.status(setting) is not RunStatus.DONE:
+            try:
+                path = store.checkpoint(setting.id)
+                files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
+            except FsmdpError as error:
+                store.write_run(setting.id, failed(setting, source, error))
+                raise
+            store.write_run(setting.id, files)
+        return best, store.read_run(setting)

@@ -14,7 +14,7 @@ from fsmdp.foundation.numbers import figures_table, mean_and_error
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
-    from fsmdp.experiments.report.trials import Trials
+    from fsmdp.experiments.report.curves import Trials
 
 CONFIDENCE = 0.95
 
@@ -120,7 +120,7 @@ def rows_of_model(model: str, trials: Iterable[Trials], facts: ModelFacts) -> tu
 
 def summarise(results: Results) -> tuple[Row, ...]:
     """A row for each model and learner, in the order of the specification."""
-    from fsmdp.experiments.report.trials import all_trials_of_model
+    from fsmdp.experiments.report.curves import all_trials_of_model
 
     rows = []
     for model in results.specification.models:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fsmdp.discovery.discover import Discovery
+from fsmdp.experiments.report.charts import COLORS
 from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
 from fsmdp.experiments.report.print_figures import INK, draw_names, node_size
-from fsmdp.experiments.report.style import COLORS
 from fsmdp.foundation.checks import plural
 from fsmdp.plot.axes import checked, square_for
 from fsmdp.plot.models import (

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.report.charts import Line, Panel, Role
-from fsmdp.experiments.report.estimates import moving_mean, smoothing_window, thinned
+from fsmdp.experiments.report.charts import Line, Panel, Role, learner_styles
+from fsmdp.experiments.report.curves import moving_mean, smoothing_window, thinned, trials_of_model
 from fsmdp.experiments.report.print_figures import draw_line
-from fsmdp.experiments.report.style import learner_styles
+from fsmdp.experiments.store import read_results
 from fsmdp.experiments.summary import half_widths
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import show, show_names
 from fsmdp.learning.run.history import History
 from fsmdp.model.tables import Floats
+from fsmdp.plot.axes import axes_for, checked, handed_back
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 PANELS = ("returns", "regret")
 
@@ -166,3 +169,97 @@ def _line(curves: Curves, samples: Floats, role: Role = Role.MEASURED, note: str
     half = None if role is Role.OPTIMISTIC else half_widths(samples[:, at])
     x = np.asarray(at + 1, dtype=np.float64)
     return Line(curves.label, x, samples[:, at].mean(axis=0), curves.label, role, half, note)
+
+
+def history(
+    one: History,
+    ax: Any = None,
+    *,
+    what: str | Sequence[str] = PANELS,
+    start_value: float | None = None,
+) -> Any:
+    """Draw a history over episodes and return the axes.
+
+    Above, returns and the optimistic value; below, regret if `start_value` (V* at the start) is
+    given, else the observable bound on it. `what` picks one of "returns" and "regret"; `ax` is as
+    many axes as are drawn, by default new ones.
+    """
+    checked(one, History)
+    wanted = check_panels(what)
+    curves = [curves_of(short_names([one.learner])[one.learner], [one])]
+    with axes_for(ax, len(wanted)) as axes:
+        for each, name in zip(axes, wanted, strict=True):
+            draw_panel(each, name, curves, start_value)
+    return handed_back(axes)
+
+
+Compared = Sequence[History] | Mapping[str, History | Sequence[History]] | str | os.PathLike[str]
+"""Histories (those of one learner are its seeds), histories by label, or a folder of runs."""
+
+
+def compare(
+    histories: Compared,
+    ax: Any = None,
+    *,
+    what: str | Sequence[str] = "returns",
+    start_value: float | None = None,
+    model: str | None = None,
+) -> Any:
+    """Draw learners over episodes, means with 95 % t intervals over seeds, and return the axes.
+
+    `histories` is a list, in which those of the same learner are its seeds; a dictionary from
+    labels to histories or lists of them; or a folder that `fsmdp compare` wrote (`model` says of
+    which model if it has several, and V* is taken from there). `what` is "returns", "regret" or
+    both; regret needs `start_value`, else its observable bound is drawn.
+    """
+    wanted = check_panels(what)
+    if isinstance(histories, str | os.PathLike):
+        curves, start_value = _of_folder(histories, model, start_value)
+    else:
+        curves = [curves_of(label, group) for label, group in _grouped(histories).items()]
+    with axes_for(ax, len(wanted)) as axes:
+        for each, name in zip(axes, wanted, strict=True):
+            draw_panel(each, name, curves, start_value)
+    return handed_back(axes)
+
+
+def _grouped(histories: Any) -> dict[str, list[History]]:
+    groups: dict[str, list[History]] = {}
+    if isinstance(histories, Mapping):
+        for label, given in histories.items():
+            groups[str(label)] = [given] if isinstance(given, History) else list(given)
+    elif isinstance(histories, Sequence):
+        names = short_names(str(getattr(one, "learner", "?")) for one in histories)
+        for one in histories:
+            groups.setdefault(names[str(getattr(one, "learner", "?"))], []).append(one)
+    found = [one for group in groups.values() for one in group]
+    if not found or not all(groups.values()) or not all(isinstance(one, History) for one in found):
+        raise ModelError(
+            "histories: expected a list of histories, a dictionary of them by label, or a folder "
+            f"of runs, found {show(histories)}; learn() returns a history."
+        )
+    return groups
+
+
+def _of_folder(
+    folder: str | os.PathLike[str], model: str | None, start_value: float | None
+) -> tuple[list[Curves], float | None]:
+    results = read_results(folder)
+    models = [setting.id for setting in results.specification.models]
+    chosen = models[0] if model is None and len(models) == 1 else model
+    if chosen not in models:
+        raise ModelError(
+            f"model: expected one of {show_names(models)}, found {show(model)}; say which to draw."
+        )
+    trials = trials_of_model(results, chosen)
+    if not trials:
+        raise ModelError(f"{show(str(folder))}: no run of {show(chosen)} has finished yet.")
+    facts = results.models.get(chosen)
+    if start_value is None and facts is not None:
+        start_value = facts.start_value_exact
+    curves = []
+    for one in trials:
+        bound = one.series("observable_regret_bound")
+        optimistic = None if bound is None else one.series("optimistic_value")
+        curves.append(Curves(one.label, one.required("return"), optimistic, bound))
+    return curves, start_value

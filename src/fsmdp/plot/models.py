@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsmdp.elimination.order import best_order
+from fsmdp.experiments.report.charts import COLORS
 from fsmdp.experiments.report.network import MOST_RANKED, name_sides, place
 from fsmdp.experiments.report.print_figures import INK, MUTED, draw_names, node_size
-from fsmdp.experiments.report.style import COLORS
 from fsmdp.foundation.checks import plural
 from fsmdp.model.actions import show_actions
 from fsmdp.model.basis import Basis

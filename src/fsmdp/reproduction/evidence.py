@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.provenance import source_commit, versions
-from fsmdp.experiments.store import DIGESTS, frame_bytes, read_frame
+from fsmdp.experiments.store import DIGESTS, frame_bytes, read_frame, source_commit, versions
 from fsmdp.foundation.disk import (
     DIGEST,
     check_digest,

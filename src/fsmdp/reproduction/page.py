@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import polars
 
-from fsmdp.experiments.provenance import now, source_commit, versions
-from fsmdp.experiments.report.charts import Chart
-from fsmdp.experiments.report.document import asset, document
+from fsmdp.experiments.report.charts import Chart, asset, document
+from fsmdp.experiments.store import now, source_commit, versions
 from fsmdp.reproduction.claim import Claim, Form, Judgement, Verdict
 
 MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fsmdp.experiments.report.charts import Chart
+from fsmdp.experiments.report.charts import Chart, learner_styles
 from fsmdp.experiments.report.print_figures import printed
-from fsmdp.experiments.report.style import learner_styles
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.disk import make_folder, write_file
 from fsmdp.reproduction.catalogue import find_claims

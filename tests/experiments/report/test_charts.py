@@ -8,26 +8,22 @@ import plotly.graph_objects as go
 import pytest
 from fabricated import BEST, LEARNERS, fabricate, facts_of_ring
 
-from fsmdp.experiments.report.charts import Role, mark_text
+from fsmdp.experiments.report.charts import COLORS, DASHES, Role, learner_styles, mark_text
 from fsmdp.experiments.report.curves import (
+    columns_shown,
     effort_chart,
+    finals_chart,
     interval_chart,
     log_regret_chart,
     model_charts,
     regret_chart,
-    value_chart,
-)
-from fsmdp.experiments.report.finals import (
-    columns_shown,
-    finals_chart,
     summary_frame,
+    trials_of_model,
+    value_chart,
 )
 from fsmdp.experiments.report.interactive import plotly_figure
 from fsmdp.experiments.report.network import network_chart
-from fsmdp.experiments.report.print_figures import power_of_ten, printed
-from fsmdp.experiments.report.style import COLORS, DASHES, learner_styles
-from fsmdp.experiments.report.trials import trials_of_model
-from fsmdp.experiments.report.words import (
+from fsmdp.experiments.report.page import (
     certified,
     mean_and_half_width,
     opening,
@@ -35,6 +31,7 @@ from fsmdp.experiments.report.words import (
     verdict,
     with_interval,
 )
+from fsmdp.experiments.report.print_figures import power_of_ten, printed
 from fsmdp.experiments.summary import Interval, rows_of_model
 
 UNKNOWN = {"ring-6": facts_of_ring(known=False)}

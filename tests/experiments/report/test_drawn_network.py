@@ -6,8 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from fsmdp.experiments.report.charts import printable
 from fsmdp.experiments.report.network import fill_in, name_sides, network_chart, place
-from fsmdp.experiments.report.style import printable
 
 
 @pytest.mark.parametrize("seed", range(5))

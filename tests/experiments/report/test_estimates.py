@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fsmdp.experiments.report.estimates import (
+from fsmdp.experiments.report.curves import (
     MOST_POINTS,
     fit_slope,
     moving_mean,

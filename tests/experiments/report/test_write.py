@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fsmdp.cli import entry
 from fsmdp.errors import ModelError
 from fsmdp.experiments.report import write_report
-from fsmdp.experiments.report.write import file_stems
+from fsmdp.experiments.report.page import file_stems
 from fsmdp.experiments.store import read_results
 from fsmdp.foundation.disk import digest_bytes, seal
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from fsmdp.errors import ExperimentError
+from fsmdp.foundation.checks import as_whole, clip
+from fsmdp.foundation.registry import Registry
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -40,3 +45,73 @@ class Executor(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+_HERE = "fsmdp.experiments.executors"
+
+EXECUTORS: Registry[Callable[[int, str | None], Executor]] = Registry(
+    "executor",
+    places={
+        "local": f"{_HERE}.local:LocalExecutor",
+        "ray": f"{_HERE}.ray:RayExecutor",
+        "dask": f"{_HERE}.dask:DaskExecutor",
+    },
+)
+"""What makes an executor of a number of workers, and an address or None."""
+
+
+def choose_executor(name: str, workers: int, address: str | None = None) -> Executor:
+    """The executor of a name; its engine is imported here, and only if it is asked for."""
+    as_whole(workers, "workers", 1)
+    return EXECUTORS.find(name)(workers, address)
+
+
+SECONDS_TO_CONNECT = 10.0
+
+
+class ClusterExecutor:
+    """An engine that is imported when it is asked for, at an address or started on this machine."""
+
+    name: str
+    module: ClassVar[str]  # what is imported
+    example: ClassVar[str]  # of an address
+    children = False
+
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        try:
+            self.engine: Any = importlib.import_module(self.module)
+        except ImportError:
+            raise ExperimentError(
+                f"executor {self.name!r} needs {self.module!r}, which is not installed; "
+                f'pip install "fsmdp[{self.name}]", or use --executor local.'
+            ) from None
+        self.workers = workers
+        self.address = address
+
+    def check_listening(self) -> None:
+        """Refuse an address with a port at which nobody listens; engines would try for minutes."""
+        address = self.address
+        if address is None:
+            return
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        try:
+            if parts.hostname is None or parts.port is None:
+                return  # a name that only the engine understands
+            socket.create_connection((parts.hostname, parts.port), SECONDS_TO_CONNECT).close()
+        except (OSError, ValueError) as error:
+            raise self.cannot_join(error) from None
+
+    def cannot_join(self, error: Exception) -> ExperimentError:
+        """The error for a cluster that cannot be joined."""
+        return ExperimentError(
+            f"--executor {self.name}: cannot join a cluster at {self.address!r}: "
+            f"{clip(str(error))}; expected the address of a running one, such as {self.example}."
+        )
+
+    def gave_up(self, error: Exception) -> ExperimentError:
+        """The error for a task that the engine gave up on."""
+        return ExperimentError(
+            f"{self.name} gave up after {RETRIES} retries ({type(error).__name__}: "
+            f"{clip(str(error))}); expected a worker to survive the run: it may have run out of "
+            "memory, or lack the package."
+        )

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.cluster import ClusterExecutor
-from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
+from fsmdp.experiments.executors.protocol import RETRIES, ClusterExecutor, Result, Task
 
 
 class RayExecutor(ClusterExecutor):

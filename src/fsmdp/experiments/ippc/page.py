@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fsmdp.experiments.ippc.published import DOMAINS, PLANNERS, Problem, published
-from fsmdp.experiments.ippc.run import Result
+from fsmdp.experiments.ippc.run import DOMAINS, PLANNERS, Problem, Result, published
 from fsmdp.foundation.disk import write_file
 from fsmdp.foundation.numbers import bound_text, plain, with_error
 from fsmdp.planning.gap import WORTH_SAYING, relative_gap
@@ -168,7 +167,7 @@ def draw(results: Mapping[Problem, Result]) -> bytes:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    from fsmdp.experiments.report.style import COLORS
+    from fsmdp.experiments.report.charts import COLORS
 
     ours = [("fsmdp, off line", scores(results, "mean"))]
     live = scores(results, "online_mean")

@@ -2,18 +2,195 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from fsmdp.errors import ExperimentError, ModelError
-from fsmdp.experiments.executors.choose import choose_executor
-from fsmdp.experiments.ippc.published import DOMAINS, INSTANCES, Problem, published
-from fsmdp.experiments.ippc.task import Settings, Task, play
+from fsmdp.errors import ExperimentError, FsmdpError, ModelError
+from fsmdp.experiments.executors.protocol import choose_executor
 from fsmdp.foundation.checks import show, show_names
 from fsmdp.foundation.disk import DIGEST, check_seal, make_folder, read_file, seal, write_file
+from fsmdp.foundation.streams import Purpose, derived_seed
+
+DOMAINS: Mapping[str, str] = {
+    "AcademicAdvising": "AcademicAdvising_MDP_ippc2014",
+    "CooperativeRecon": "CooperativeRecon_MDP_ippc2011",
+    "CrossingTraffic": "CrossingTraffic_MDP_ippc2011",
+    "Elevators": "Elevators_MDP_ippc2011",
+    "GameOfLife": "GameOfLife_MDP_ippc2011",
+    "Navigation": "Navigation_MDP_ippc2011",
+    "SkillTeaching": "SkillTeaching_MDP_ippc2011",
+    "SysAdmin": "SysAdmin_MDP_ippc2011",
+    "Tamarisk": "Tamarisk_MDP_ippc2014",
+    "Traffic": "Traffic_CTM_MDP_ippc2011",
+    "TriangleTireworld": "TriangleTireworld_MDP_ippc2014",
+    "Wildfire": "Wildfire_MDP_ippc2014",
+}
+"""Names of the domains, and of the problems in rddlrepository."""
+
+INSTANCES = range(1, 11)
+
+BASELINES = ("noop", "random", "noop_ippc2014", "random_ippc2014")
+
+PLANNERS: Mapping[str, str] = {
+    "prost_1s": "PROST, 1 s a step",
+    "prost_3s": "PROST, 3 s a step",
+    "prost_5s": "PROST, 5 s a step",
+    "gurobiplan_5s": "GurobiPlan, 5 s a step",
+    "jaxplan_5s": "JaxPlan, 5 s a step",
+    "prost2014_all_runs": "PROST 2014",
+    "prost2011_all_runs": "PROST 2011",
+    "gpack_all_runs": "Gourmand 2014",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """An instance of a domain."""
+
+    domain: str
+    instance: int
+
+    def __str__(self) -> str:
+        return f"{self.domain} {self.instance}"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Means of others on one problem."""
+
+    means: Mapping[str, float]
+
+    @property
+    def base(self) -> float:
+        """The better of doing nothing and acting at random: score 0."""
+        return max(self.means[name] for name in BASELINES if name in self.means)
+
+    @property
+    def best(self) -> float:
+        """The best mean that anyone published: score 1."""
+        return max(self.means[name] for name in PLANNERS if name in self.means)
+
+    @property
+    def best_planner(self) -> str:
+        """Whose that is."""
+        present = [name for name in PLANNERS if name in self.means]
+        return PLANNERS[max(present, key=lambda name: self.means[name])]
+
+    def score(self, mean: float) -> float:
+        """(mean - base) / (best - base), cut to [0, 1]."""
+        return min(1.0, max(0.0, (mean - self.base) / (self.best - self.base)))
+
+
+@cache
+def published() -> Mapping[Problem, Published]:
+    """All problems of which results were published."""
+    text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
+    found = {}
+    for row in csv.DictReader(text.splitlines()):
+        problem = Problem(row.pop("domain"), int(row.pop("instance")))
+        found[problem] = Published({name: float(mean) for name, mean in row.items() if mean})
+    return found
+
+
+ONLINE = "online_mean", "online_standard_error", "online_episodes", "online_decision_seconds"
+"""What a result says of the policy on line; without the prefix, of the plan's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to plan, how many episodes to play, and what a decision on line may take."""
+
+    seconds: float = 60.0
+    episodes: int = 1000
+    online_episodes: int = 0
+    milliseconds: float = 100.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A problem and how to play it."""
+
+    problem: Problem
+    settings: Settings
+
+
+def play(task: Task) -> dict[str, Any]:
+    """What came of a problem, as a JSON object; of one that fails, the message."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _play(task)
+    except FsmdpError as error:
+        return {"error": str(error)}
+
+
+def _play(task: Task) -> dict[str, Any]:
+    from fsmdp.foundation.threads import begin_peak, peak_memory
+    from fsmdp.interop.rddl.loading import load
+    from fsmdp.planning.clock import Status
+    from fsmdp.simulation.rollout import rollout
+    from fsmdp.solver.plan import plan
+
+    settings, problem = task.settings, task.problem
+    model = load(DOMAINS[problem.domain], problem.instance)
+    begun = begin_peak()
+    began = time.perf_counter()
+    found = plan(model, time_limit=settings.seconds, seed=settings.seed)
+    seconds = time.perf_counter() - began
+    peak = peak_memory() if begun else None
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if found.incumbent is None:
+        return {"error": f"nothing was judged in {settings.seconds:g} s; give more time"}
+    began = time.perf_counter()
+    runs = rollout(model, found, settings.episodes, derived_seed(settings.seed, Purpose.EVALUATION))
+    decision = (time.perf_counter() - began) / (settings.episodes * runs.steps)
+    solved = found.gap is not None and found.gap.optimal
+    result = {
+        "log10_states": model.log10_states,
+        "actions": model.n_actions,
+        "seconds": seconds,
+        "peak_memory": peak,
+        "policy": found.incumbent.name,
+        "mean": runs.mean,
+        "standard_error": runs.standard_error,
+        "episodes": settings.episodes,
+        "decision_seconds": decision,
+        "upper_bound": found.upper_bound,
+        "trivial_bound": found.trivial_bound,
+        "proof": found.bound.proof,
+        "exact": solved,
+        "statement": found.statement(),
+        "candidates": len(found.candidates),
+    }
+    if settings.online_episodes and solved:
+        # Nothing beats a policy that is proved optimal, so nothing is simulated.
+        result |= {name: result[name.removeprefix("online_")] for name in ONLINE}
+    elif settings.online_episodes:
+        began = time.perf_counter()
+        online = found.online(model, milliseconds=settings.milliseconds, seed=settings.seed)
+        evaluated = derived_seed(settings.seed, Purpose.EVALUATION, 1)
+        played = rollout(model, online, settings.online_episodes, evaluated)
+        steps = settings.online_episodes * played.steps
+        seconds = time.perf_counter() - began
+        played_online = (
+            played.mean,
+            played.standard_error,
+            settings.online_episodes,
+            seconds / steps,
+        )
+        result |= dict(zip(ONLINE, played_online, strict=True))
+    return result
+
 
 LARGEST_RESULT = 2**20
 

@@ -1,5 +1,5 @@
 """Reports: one page to hand out, figures for papers, and a table."""
 
-from fsmdp.experiments.report.write import Report, write_report
+from fsmdp.experiments.report.page import Report, write_report
 
 __all__ = ["Report", "write_report"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fsmdp.experiments.report.charts import (
+    SHORT_NAME,
     AnyChart,
     Chart,
     Dot,
@@ -23,9 +24,11 @@ from fsmdp.experiments.report.charts import (
     NetworkChart,
     Panel,
     Role,
+    Style,
+    ink_on_rank,
     mark_text,
+    printable,
 )
-from fsmdp.experiments.report.style import SHORT_NAME, Style, ink_on_rank, printable
 from fsmdp.experiments.summary import Interval
 from fsmdp.model.tables import Floats
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fsmdp.experiments.report.charts import NetworkChart
-from fsmdp.experiments.report.style import SHORT_NAME
+from fsmdp.experiments.report.charts import SHORT_NAME, NetworkChart
 from fsmdp.model.tables import Floats
 
 Edge = tuple[int, int]

@@ -5,24 +5,179 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
-from fsmdp.experiments.report.charts import AnyChart
-from fsmdp.experiments.report.document import REPORT, asset, document
-from fsmdp.experiments.report.finals import Column, columns_shown
+from fsmdp.errors import ModelError
+from fsmdp.experiments.report.charts import (
+    BAND_OPACITY,
+    PATTERNS,
+    REPORT,
+    AnyChart,
+    Style,
+    asset,
+    document,
+    learner_styles,
+    printable,
+)
+from fsmdp.experiments.report.curves import (
+    Column,
+    check_facts,
+    columns_shown,
+    finals_chart,
+    model_charts,
+    shown_label,
+    summary_frame,
+    trials_of_model,
+)
 from fsmdp.experiments.report.interactive import plotly_figure
-from fsmdp.experiments.report.style import BAND_OPACITY, PATTERNS, Style, printable
-from fsmdp.experiments.report.trials import shown_label
-from fsmdp.experiments.report.words import certified, mean_and_half_width, opening, tally, verdict
-from fsmdp.experiments.store import ModelFacts, Results, Run
-from fsmdp.experiments.summary import Row
-from fsmdp.foundation.checks import plural
-from fsmdp.foundation.numbers import count_of_states, plain
+from fsmdp.experiments.report.network import network_chart
+from fsmdp.experiments.report.print_figures import printed
+from fsmdp.experiments.store import ModelFacts, Results, Run, RunStatus, read_results
+from fsmdp.experiments.summary import Interval, Row, rows_of_model
+from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.disk import make_folder, write_file
+from fsmdp.foundation.numbers import (
+    count_of_states,
+    mean_and_error,
+    percent,
+    plain,
+    upper,
+    with_error,
+)
+
+
+def opening(results: Results) -> str:
+    """What was run, and what of it is not there."""
+    specification = results.specification
+    failed = sum(run.status == RunStatus.FAILED for run in results.runs)
+    text = (
+        f"{plural(len(specification.learners), 'learner')} on "
+        f"{plural(len(specification.models), 'model')}, "
+        f"{plural(len(specification.seeds), 'seed')} each, "
+        f"{plural(specification.episodes, 'episode')} a run: "
+        f"{plural(len(specification.runs), 'run')} in all"
+    )
+    absent = [f"{failed} refused or failed (listed below)"] if failed else []
+    if results.missing:
+        absent.append(f"{len(results.missing)} not finished")
+    return text + (f", of which {' and '.join(absent)}." if absent else ".")
+
+
+def tally(finals_by_model: Iterable[Sequence[Row]]) -> str:
+    """On how many models each learner did best, by intervals that do not overlap."""
+    ranked = [_ranked(finals) for finals in finals_by_model]
+    wins = Counter(
+        learners[0].trials.label
+        for learners in ranked
+        if len(learners) > 1 and _is_clear(learners[0], learners[1])
+    )
+    counts = [f"{label} on {count}" for label, count in wins.most_common()]
+    return f"Clearly best: {', '.join(counts)} of {len(ranked)} models." if counts else ""
+
+
+def verdict(model: str, finals: Sequence[Row]) -> str:
+    """Which learner did best on a model: least regret, or the highest return at the end."""
+    learners = _ranked(finals)
+    if not learners:
+        return ""
+    best, name = learners[0], printable(model)
+    if len(learners) == 1:
+        return f"On {name}, {best.trials.label} ended with {_ended(best)}."
+    second = learners[1]
+    if 1 in (best.done, second.done):
+        return (
+            f"On {name}, {best.trials.label} ended first, {_ended(best)}, before "
+            f"{second.trials.label}, {_ended(second)}: one seed, so no clear winner."
+        )
+    if not _is_clear(best, second):
+        return (
+            f"On {name}, {best.trials.label} ended first by its mean, {_ended(best)}, but its "
+            f"interval overlaps that of {second.trials.label}, {_ended(second)}: no clear winner."
+        )
+    return (
+        f"On {name}, {best.trials.label} did best: {_ended(best)}. Next came "
+        f"{second.trials.label}: {_ended(second)}."
+    )
+
+
+def certified(facts: ModelFacts) -> str:
+    """The certified gap of the plan of the known model."""
+    bound, mean, gap = facts.plan_upper_bound, facts.plan_policy_mean, facts.plan_gap
+    if bound is None or mean is None or gap is None:
+        return ""
+    error = facts.plan_policy_standard_error or 0.0
+    text = (
+        f"No policy earns more than {upper(bound, 6, facts.scale)}, by a certificate over all "
+        f"states; the plan of the known model earns {with_error(mean, error, facts.scale)} "
+        "(standard error)"
+    )
+    return text + ("." if percent(gap) == "-" else f": a gap of {percent(gap)}.")
+
+
+def mean_and_half_width(found: Interval) -> tuple[str, str]:
+    """A mean to as many places as its interval warrants, and half of that, set for a page."""
+    mean, half = map(_typeset, mean_and_error(found.mean, found.half_width))
+    return mean, half
+
+
+def _typeset(text: str) -> str:
+    """A number with thousands apart, and a minus sign for a hyphen."""
+    return f"{Decimal(text):,}".replace("-", "−") if text else ""
+
+
+def with_interval(found: Interval) -> str:
+    """A mean and half the width of its interval, where there is one."""
+    mean, half = mean_and_half_width(found)
+    return f"{mean} ± {half}" if half else mean
+
+
+def _ranked(finals: Sequence[Row]) -> list[Row]:
+    """Learners from best to worst, without those that were given the model."""
+    return sorted((one for one in finals if not one.trials.told), key=lambda one: _loss(one).mean)
+
+
+def _loss(final: Row) -> Interval:
+    """Lower is better: the regret, or the return of the end where regret is not known."""
+    if "regret" in final.figures:
+        return final.figures["regret"]
+    found = final.figures["return_last_tenth"]
+    return Interval(-found.mean, found.half_width)
+
+
+def _ended(final: Row) -> str:
+    regret = final.figures.get("regret")
+    if regret is None:
+        late = with_interval(final.figures["return_last_tenth"])
+        return f"return {late} in the last tenth of episodes"
+    text = f"regret {with_interval(regret)}"
+    below = final.figures.get("percent_below_best")
+    if below is None:
+        return text
+    if below.mean <= (below.half_width or 0.0):
+        how = "not below V* in the last tenth of episodes"
+        if below.half_width is not None:
+            how = "at V* in the last tenth of episodes, up to the interval"
+        return f"{text}, {how}"
+    return text + f", in the last tenth of episodes {plain(below.mean, 2)} % below V*"
+
+
+def _is_clear(best: Row, second: Row) -> bool:
+    """Whether the intervals of two learners lie apart; one seed has none."""
+    first, other = _loss(best), _loss(second)
+    if first.half_width is None or other.half_width is None:
+        return False
+    return first.mean + first.half_width < other.mean - other.half_width
+
 
 MOST_IN_SUMMARY = 4
 """Models that are spoken of one by one at the top; of more, each is in its own section."""
@@ -304,3 +459,136 @@ def _provenance(results: Results) -> str:
         if text
     )
     return f'<div class="card"><dl>{entries}</dl></div>'
+
+
+PAGE, FIGURES, SUMMARY = "report.html", "figures", "summary.csv"
+
+Progress = Callable[[int, int], None]
+"""Called with the number of figures drawn and the number in all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """What was written, on which models. `failed` and `missing`: runs that the figures lack."""
+
+    path: Path
+    figures: tuple[Path, ...]
+    summary: Path
+    failed: tuple[str, ...]
+    missing: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+def write_report(
+    results_or_folder: Results | str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    figures: bool = True,
+    progress: Progress | None = None,
+) -> Report:
+    """Write `report.html`, `figures/*.png`, `figures/*.svg` and `summary.csv` into a folder.
+
+    The folder is `report` in that of the runs unless `output` names another. The page needs no
+    network and no other file. What a folder lacks is left out and listed. Without `figures` those
+    for papers are not drawn, which takes most of the time.
+    """
+    results, folder = _results_and_folder(results_or_folder, output)
+    sections = tuple(_sections(results))
+    styles = learner_styles([learner.id for learner in results.specification.learners])
+    make_folder(folder)
+    drawn = _draw(folder / FIGURES, sections, styles, progress) if figures else ()
+    finals = [final for section in sections for final in section.finals]
+    write_file(folder / SUMMARY, summary_frame(finals).write_csv().encode())
+    write_file(folder / PAGE, page(results, sections, styles).encode())
+    return Report(
+        folder / PAGE,
+        drawn,
+        folder / SUMMARY,
+        tuple(run.id for run in results.runs if run.status == "failed"),
+        results.missing,
+        tuple(model.model for model in results.specification.models),
+    )
+
+
+def _draw(
+    folder: Path,
+    sections: Sequence[Section],
+    styles: Mapping[str, Style],
+    progress: Progress | None,
+) -> tuple[Path, ...]:
+    """The figures for papers, two files each."""
+    charts = [
+        (f"{stem}-{chart.name}", chart)
+        for stem, section in zip(file_stems([one.model for one in sections]), sections, strict=True)
+        for chart in section.charts
+    ]
+    make_folder(folder)
+    paths = []
+    for done, (name, chart) in enumerate(charts, start=1):
+        for kind, content in printed(chart, styles).items():
+            paths.append(folder / f"{name}.{kind}")
+            write_file(paths[-1], content)
+        if progress is not None:
+            progress(done, len(charts))
+    return tuple(paths)
+
+
+def _results_and_folder(
+    given: Results | str | os.PathLike[str], output: str | os.PathLike[str] | None
+) -> tuple[Results, Path]:
+    if isinstance(given, Results):
+        if output is None:
+            raise ModelError("output: results in memory have no folder; say where to write.")
+        results, name = given, "the results"
+    else:
+        results, name = read_results(given), show(str(given))
+        output = Path(given) / "report" if output is None else output
+    if not results.runs:
+        raise ModelError(
+            f"{name}: no run has finished, {plural(len(results.missing), 'run')} missing; "
+            "finish them with the same `fsmdp compare` command."
+        )
+    return results, Path(output)
+
+
+def _sections(results: Results) -> Iterator[Section]:
+    absent = set(results.missing)
+    for setting in results.specification.models:
+        facts = results.models.get(setting.id)
+        if facts is None:
+            raise ModelError(
+                f"models.json: nothing about {show(setting.id)}, expected its facts; run "
+                "`fsmdp compare` again, which writes them."
+            )
+        check_facts(setting.id, facts)
+        trials = trials_of_model(results, setting.id)
+        finals = rows_of_model(setting.id, trials, facts)
+        charts: list[AnyChart] = list(model_charts(trials, facts))
+        if finals or facts.plan_policy_mean is not None:
+            charts.append(finals_chart(finals, facts))
+        if facts.variable_names and facts.induced_width is not None:
+            charts.append(
+                network_chart(
+                    facts.variable_names, facts.edges, facts.elimination_order, facts.induced_width
+                )
+            )
+        yield Section(
+            setting.id,
+            facts,
+            finals,
+            tuple(charts),
+            tuple(r for r in results.runs if r.model == setting.id and r.status == "failed"),
+            tuple(
+                run.id
+                for run in results.specification.runs
+                if run.model.id == setting.id and run.id in absent
+            ),
+        )
+
+
+def file_stems(models: Sequence[str]) -> list[str]:
+    """Names for the files of models, all different and none that leads out of its folder."""
+    stems = [re.sub(r"[^\w-]+", "-", model) for model in models]
+    if len(set(stems)) == len(stems):
+        return stems
+    return [f"{position}-{stem}" for position, stem in enumerate(stems)]

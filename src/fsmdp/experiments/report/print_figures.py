@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsmdp.experiments.report.charts import (
+    BAND_OPACITY,
+    SHORT_NAME,
     AnyChart,
     Chart,
     DotChart,
@@ -18,9 +20,11 @@ from fsmdp.experiments.report.charts import (
     NetworkChart,
     Panel,
     Role,
+    Style,
+    ink_on_rank,
     mark_text,
+    printable,
 )
-from fsmdp.experiments.report.style import BAND_OPACITY, SHORT_NAME, Style, ink_on_rank, printable
 from fsmdp.model.tables import Floats
 
 if TYPE_CHECKING:
