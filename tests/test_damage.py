@@ -22,7 +22,7 @@ from fsmdp.learning.run.history import SERIES
 from fsmdp.model.files import to_dict
 from fsmdp.policies.arrays import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
-from fsmdp.reproduction.evidence import read_evidence, write_evidence
+from fsmdp.reproduction.reproduce import read_evidence, write_evidence
 from tests.experiments.sweeps import Here, ring
 from tests.mutations import damaged
 

@@ -8,12 +8,10 @@ from typer.testing import CliRunner
 
 from fsmdp import ModelError
 from fsmdp.cli import entry
-from fsmdp.reproduction import evidence as on_disk
-from fsmdp.reproduction.catalogue import find_claims
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict
+from fsmdp.reproduction import reproduce as on_disk
+from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict, find_claims
 from fsmdp.reproduction.claims import beyond, diameter, oracle, planner, reformulation, regret
-from fsmdp.reproduction.page import html_page, markdown_page
-from fsmdp.reproduction.reproduce import reproduce
+from fsmdp.reproduction.reproduce import html_page, markdown_page, reproduce
 
 
 def silent(_):

@@ -14,7 +14,7 @@ def bases() -> Iterable[str]:
 
 def claims() -> Iterable[str]:
     """Claims of the paper."""
-    from fsmdp.reproduction.catalogue import NAMES
+    from fsmdp.reproduction.claim import NAMES
 
     return NAMES
 

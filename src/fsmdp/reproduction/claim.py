@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 
 import polars
 
+from fsmdp.errors import ModelError
 from fsmdp.experiments.report.charts import Chart
+from fsmdp.foundation.checks import show, suggest
 
 Tell = Callable[[str], None]
 """Called with what is being run."""
@@ -75,3 +78,30 @@ class Claim:
     judge: Callable[[Evidence], Judgement]
     draw: Callable[[Evidence], Chart | tuple[Chart, ...]]
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+NAMES = (
+    "oracle",
+    "planner",
+    "reformulation",
+    "regret",
+    "diameter",
+    "correlated",
+    "proposition",
+    "notes",
+    "beyond",
+    "subsumed",
+)
+"""Modules of `fsmdp.reproduction.claims`, each with its CLAIM; imported when they are run."""
+
+
+def find_claims(names: tuple[str, ...] = ()) -> tuple[Claim, ...]:
+    """The claims of some names, in the order of the page; all if none is named."""
+    for name in names:
+        if name not in NAMES:
+            raise ModelError(f"unknown claim {show(name)}; {suggest(name, NAMES)}")
+    return tuple(
+        import_module(f"fsmdp.reproduction.claims.{name}").CLAIM
+        for name in NAMES
+        if not names or name in names
+    )

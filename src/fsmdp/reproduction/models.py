@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.cases import ANY, Case
@@ -53,3 +58,22 @@ def band_model(
         horizon=horizon,
         initial=dict.fromkeys(names, 0),
     )
+
+
+def fitted_exponent(x: ArrayLike, y: ArrayLike) -> float:
+    """The b of y = a x^b, by least squares on logarithms."""
+    slope, _ = np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)
+    return float(slope)
+
+
+Result = TypeVar("Result")
+
+
+def seconds_of(action: Callable[[], Result], repeats: int = 3) -> tuple[float, Result]:
+    """Shortest of several runs, since other processes can only add time, and the last result."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = action()
+        times.append(time.perf_counter() - began)
+    return min(times), result

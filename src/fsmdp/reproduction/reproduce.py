@@ -2,20 +2,245 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fsmdp.experiments.report.charts import Chart, learner_styles
+import polars
+
+from fsmdp.errors import ModelError
+from fsmdp.experiments.report.charts import Chart, asset, document, learner_styles
 from fsmdp.experiments.report.print_figures import printed
+from fsmdp.experiments.store import DIGESTS, frame_bytes, now, read_frame, source_commit, versions
 from fsmdp.foundation.checks import as_whole
-from fsmdp.foundation.disk import make_folder, write_file
-from fsmdp.reproduction.catalogue import find_claims
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement
-from fsmdp.reproduction.evidence import read_evidence, write_evidence
-from fsmdp.reproduction.page import Figure, Finding, html_page, markdown_page
+from fsmdp.foundation.disk import (
+    DIGEST,
+    check_digest,
+    check_seal,
+    digest_bytes,
+    make_folder,
+    read_file,
+    seal,
+    write_file,
+)
+from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict, find_claims
+
+if TYPE_CHECKING:
+    import polars
+
+
+MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}
+
+TITLE = "The paper, claim by claim"
+OPENING = (
+    "Deng, Devic and Juba prove what a learner in factored-state problems can do and measure "
+    "nothing. Here every claim is run. A verdict is computed from the numbers of the run by the "
+    "rule printed below it; nobody wrote it by hand."
+)
+
+
+class Figure(NamedTuple):
+    """A chart as it is printed, and its file beside the page, without what kind it is of."""
+
+    chart: Chart
+    svg: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """A claim with its judgement, figures, and the command that makes both."""
+
+    claim: Claim
+    judgement: Judgement
+    figures: tuple[Figure, ...]
+    command: str
+    seconds: float
+    tables: tuple[polars.DataFrame, ...] = ()
+
+
+def markdown_page(findings: Sequence[Finding], form: Form) -> str:
+    """The page as Markdown, beside the folders of the claims with their figures."""
+    lines = [f"# {TITLE}", "", OPENING, "", "| claim | verdict |", "|---|---|"]
+    for one in findings:
+        verdict = one.judgement.verdict
+        lines.append(f"| [{one.claim.title}](#{one.claim.name}) | {MARKS[verdict]} {verdict} |")
+    for one in findings:
+        claim = one.claim
+        lines += [
+            "",
+            f'<a id="{claim.name}"></a>',
+            "",
+            f"## {claim.title}",
+            "",
+            _plain(claim.statement),
+            "",
+            *(line for figure in one.figures for line in _markdown_figure(figure)),
+            *(line for table in one.tables for line in (*_markdown_table(table), "")),
+            f"**{MARKS[one.judgement.verdict]} {str(one.judgement.verdict).capitalize()}:** "
+            f"{_plain(one.judgement.reason)}.",
+            "",
+            f"*What was run.* {_plain(claim.what_was_run)}",
+            "",
+            f"*Rule.* {_plain(claim.rule)}",
+            "",
+            f"*Command.* `{one.command}` ({_duration(one.seconds)})",
+        ]
+    return "\n".join([*lines, "", f"*{_made(form)}*", ""])
+
+
+def html_page(findings: Sequence[Finding], form: Form) -> str:
+    """One file that needs no other."""
+    body = Template(asset("fsmdp.reproduction", "body.html")).substitute(
+        title=escape(TITLE),
+        opening=escape(OPENING),
+        rows="\n".join(map(_row, findings)),
+        sections="\n".join(map(_section, findings)),
+        made=escape(_made(form)),
+    )
+    return document(TITLE, body, asset("fsmdp.reproduction", "page.css"), "img-src data:")
+
+
+def _row(one: Finding) -> str:
+    return (
+        f'<tr><td><a href="#{one.claim.name}">{escape(one.claim.title)}</a></td>'
+        f"<td>{_badge(one.judgement.verdict)}</td></tr>"
+    )
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="{verdict.name.lower()}">{MARKS[verdict]} {escape(verdict)}</span>'
+
+
+def _section(one: Finding) -> str:
+    claim = one.claim
+    return f"""<section id="{claim.name}">
+<h2>{escape(claim.title)}</h2>
+<p>{escape(claim.statement)}</p>
+{"".join(map(_html_figure, one.figures))}
+{"".join(map(_html_table, one.tables))}
+<p>{_badge(one.judgement.verdict)} {escape(one.judgement.reason)}.</p>
+<dl>
+<dt>What was run</dt><dd>{escape(claim.what_was_run)}</dd>
+<dt>Rule</dt><dd>{escape(claim.rule)}</dd>
+<dt>Command</dt><dd><code>{escape(one.command)}</code> ({_duration(one.seconds)})</dd>
+</dl>
+</section>"""
+
+
+def _plain(text: str) -> str:
+    """Text whose V* and Q* stay what they are in Markdown."""
+    return text.replace("*", "\\*")
+
+
+def _markdown_figure(one: Figure) -> list[str]:
+    return [f"![{one.chart.title}]({one.file}.svg)", "", f"*{_plain(one.chart.caption)}*", ""]
+
+
+def _html_figure(one: Figure) -> str:
+    caption = escape(one.chart.caption)
+    return f"<figure>{_inline(one.svg)}<figcaption>{caption}</figcaption></figure>"
+
+
+def _markdown_table(table: polars.DataFrame) -> list[str]:
+    heads = [_words(name) for name in table.columns]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in table.iter_rows():
+        cells = (_plain(_cell(value)).replace("|", "\\|") for value in row)
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _html_table(table: polars.DataFrame) -> str:
+    heads = "".join(f"<th>{escape(_words(name))}</th>" for name in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+        for row in table.iter_rows()
+    )
+    return f'<div class="numbers"><table><tr>{heads}</tr>{rows}</table></div>'
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _inline(svg: str) -> str:
+    """The drawing itself, without what stands before it in a file of its own."""
+    return svg[svg.index("<svg") :]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _made(form: Form) -> str:
+    commit = source_commit()
+    source = f", commit {commit[:10]}" if commit else ""
+    return f"The {form} form, made by fsmdp {versions()['fsmdp']}{source}, {now()[:10]}."
+
+
+FACTS = "evidence.json"
+LARGEST = 2**28
+
+
+def write_evidence(folder: Path, evidence: Evidence, form: Form, seed: int, seconds: float) -> None:
+    """Tables as Parquet (to read again) and CSV (to look at); the list of them comes last."""
+    make_folder(folder)
+    digests = {}
+    for name, table in {**evidence.tables, **evidence.timed}.items():
+        content = frame_bytes(table)
+        digests[name] = digest_bytes(content)
+        write_file(folder / f"{name}.parquet", content)
+        write_file(folder / f"{name}.csv", table.write_csv().encode())
+    facts = _made_by(form, seed) | {
+        "tables": sorted(evidence.tables),
+        "timed": sorted(evidence.timed),
+        "seconds": seconds,
+        "versions": versions(),
+        "commit": source_commit(),
+        DIGESTS: digests,
+    }
+    write_file(folder / FACTS, seal(facts, indent=1))
+
+
+def read_evidence(folder: Path, form: Form, seed: int) -> tuple[Evidence, float] | None:
+    """What an earlier run of the same form, seed and version found, and its seconds."""
+    try:
+        content = read_file(folder / FACTS, LARGEST)
+        facts = json.loads(content)
+        check_seal(content, facts.get(DIGEST), str(folder / FACTS), "run it again")
+        if any(facts.get(name) != value for name, value in _made_by(form, seed).items()):
+            return None
+        digests = facts[DIGESTS]
+        tables = {name: _read(folder, name, digests[name]) for name in facts["tables"]}
+        timed = {name: _read(folder, name, digests[name]) for name in facts["timed"]}
+        return Evidence(tables, timed), float(facts["seconds"])
+    except (ModelError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # nothing there, or nothing that can be read: it is run again
+
+
+def _made_by(form: Form, seed: int) -> dict[str, Any]:
+    return {"form": str(form), "seed": seed, "fsmdp": versions()["fsmdp"]}
+
+
+def _read(folder: Path, name: str, digest: str) -> polars.DataFrame:
+    path = folder / f"{name}.parquet"
+    content = read_file(path, LARGEST)
+    check_digest(digest, digest_bytes(content), str(path), "run it again")
+    return read_frame(content)
+
 
 PAGE, MARKDOWN = "index.html", "reproduction.md"
 

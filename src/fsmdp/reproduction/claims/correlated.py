@@ -24,8 +24,8 @@ from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
-from fsmdp.reproduction.fits import fitted_exponent
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
+from fsmdp.reproduction.models import fitted_exponent
 
 MOST_EXPONENT = 0.8
 MOST_LATE = 0.5  # late loss of an episode, as a part of the early one

@@ -18,9 +18,7 @@ from fsmdp.planning.bellman import network_of_model
 from fsmdp.planning.certificate import separate
 from fsmdp.planning.enumerated import enumerate_known
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
-from fsmdp.reproduction.fits import fitted_exponent
-from fsmdp.reproduction.models import band_model
-from fsmdp.reproduction.timing import seconds_of
+from fsmdp.reproduction.models import band_model, fitted_exponent, seconds_of
 
 MOST_EXPONENT = 2.0
 MOST_DIFFERENCE = 1e-9

@@ -20,8 +20,7 @@ from fsmdp.planning.joint import Joint
 from fsmdp.planning.problem import problem_of_model
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
-from fsmdp.reproduction.fits import fitted_exponent
-from fsmdp.reproduction.timing import seconds_of
+from fsmdp.reproduction.models import fitted_exponent, seconds_of
 
 EPSILON = 0.01
 SAME_VALUE = 1e-4

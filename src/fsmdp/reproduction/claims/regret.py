@@ -18,7 +18,6 @@ from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.theory.bounds import regret_bound, symmetric_regret_bound
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
-from fsmdp.reproduction.fits import fitted_exponent
 from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
@@ -27,6 +26,7 @@ from fsmdp.reproduction.losses import (
     realizable_optimum,
     thinned,
 )
+from fsmdp.reproduction.models import fitted_exponent
 
 SUBLINEAR, LINEAR = 0.75, 0.85
 """Exponents up to the first count as a root, those above the second as linear."""

@@ -17,8 +17,7 @@ from fsmdp.planning.stagewise import Stagewise
 from fsmdp.reproduction.claim import Tell, Verdict
 from fsmdp.reproduction.claims.planner import EPSILON, paper_operations
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged
-from fsmdp.reproduction.fits import fitted_exponent
-from fsmdp.reproduction.timing import seconds_of
+from fsmdp.reproduction.models import fitted_exponent, seconds_of
 
 HORIZON = 3
 SECONDS = ("joint_seconds", "stagewise_seconds")

@@ -17,8 +17,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Variable
 from fsmdp.planning.bellman import BellmanNetwork, network_of_model
-from fsmdp.reproduction.fits import fitted_exponent
-from fsmdp.reproduction.models import band_model
+from fsmdp.reproduction.models import band_model, fitted_exponent
 from fsmdp.reproduction.notes.finding import Finding
 
 EXACT = 1e-9
