@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import command
-from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet
+from fsmdp.cli.app import Address, AsJson, ExecutorName, Quiet, command
 from fsmdp.cli.screen import print_json, resumable
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, upper

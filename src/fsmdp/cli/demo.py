@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.app import AsJson, Quiet, Seed, command
 from fsmdp.cli.screen import print_json, resumable, run_bars, told, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import count_of_states, percent

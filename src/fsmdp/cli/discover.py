@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, Model, Quiet, Seed
+from fsmdp.cli.app import AsJson, Model, Quiet, Seed, command
 from fsmdp.cli.screen import print_json
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsmdp.cli import lists
-from fsmdp.cli.app import command
-from fsmdp.cli.options import Address, AsJson, ExecutorName, Quiet, Seed
+from fsmdp.cli.app import Address, AsJson, ExecutorName, Quiet, Seed, command
 from fsmdp.cli.screen import print_json, resumable
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, plain, with_error

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import command
+from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, check_output, command
 from fsmdp.cli.lists import OF_LEARNERS, complete, learners
-from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed, check_output
 from fsmdp.cli.screen import episodes_bar, print_json
 from fsmdp.foundation.numbers import plain, upper, with_error
 

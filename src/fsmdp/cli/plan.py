@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli import lists
-from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, Model, Quiet, Seed, check_output
+from fsmdp.cli.app import AsJson, Model, Quiet, Seed, check_output, command
 from fsmdp.cli.screen import episodes_bar, print_json, told, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_error

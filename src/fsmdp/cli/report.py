@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, Quiet, Seed
+from fsmdp.cli.app import AsJson, Quiet, Seed, command
 from fsmdp.cli.screen import print_json, working
 
 

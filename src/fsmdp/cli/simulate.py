@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fsmdp.cli import lists
-from fsmdp.cli.app import command
-from fsmdp.cli.options import AsJson, BasisName, Model, Quiet, Seed
+from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, command
 from fsmdp.cli.screen import episodes_bar, print_json, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, with_error
