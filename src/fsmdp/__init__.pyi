@@ -40,10 +40,10 @@ from .learning.learners.psrl import PSRLFactored as PSRLFactored
 from .learning.learners.ucrl import UCRLFactored as UCRLFactored
 from .learning.run.history import History as History
 from .learning.run.learn import learn as learn
-from .learning.theory.bounds import hoeffding_regret_bound as hoeffding_regret_bound
-from .learning.theory.bounds import product_regret_bound as product_regret_bound
-from .learning.theory.bounds import regret_bound as regret_bound
-from .learning.theory.bounds import symmetric_regret_bound as symmetric_regret_bound
+from .learning.theory import hoeffding_regret_bound as hoeffding_regret_bound
+from .learning.theory import product_regret_bound as product_regret_bound
+from .learning.theory import regret_bound as regret_bound
+from .learning.theory import symmetric_regret_bound as symmetric_regret_bound
 from .model.actions import Actions as Actions
 from .model.basis import Basis as Basis
 from .model.cases import ANY as ANY

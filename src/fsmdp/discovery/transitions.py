@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, is_number, plural, show
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
-from fsmdp.learning.worlds.world import first_action, reader_of
+from fsmdp.learning.environments import first_action, reader_of
 from fsmdp.model.actions import Actions, inputs_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP

@@ -211,7 +211,7 @@ def _theorem(structure: Structure, episodes: int) -> dict[str, Any]:
     """The paper's general regret bound, term by term, at a grid of episodes."""
     import numpy as np
 
-    from fsmdp.learning.theory.bounds import regret_bound
+    from fsmdp.learning.theory import regret_bound
 
     grid = np.unique(np.geomspace(1, episodes, GRID).round().astype(int)).tolist()
     bounds = [regret_bound(structure, episodes=k) for k in grid]

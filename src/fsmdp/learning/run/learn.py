@@ -18,6 +18,7 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
+from fsmdp.learning.environments import Source, World, open_world
 from fsmdp.learning.learners.learner import Learner, Planned, check_learner, check_planned
 from fsmdp.learning.options import as_seed
 from fsmdp.learning.run.checkpoint import (
@@ -33,7 +34,6 @@ from fsmdp.learning.run.checkpoint import (
     write_checkpoint,
 )
 from fsmdp.learning.run.history import SERIES, History
-from fsmdp.learning.worlds.world import Source, World, open_world
 from fsmdp.model.tables import Floats
 
 MOST_EPISODES = 10**9

@@ -17,7 +17,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.learners.baselines.lsvi import LSVIUCB, action_features, one_hot_features
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
-from fsmdp.learning.theory.bounds import regret_bound
+from fsmdp.learning.theory import regret_bound
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure

@@ -15,7 +15,7 @@ from fsmdp.domains.influence import Influence
 from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
-from fsmdp.learning.theory.bounds import regret_bound, symmetric_regret_bound
+from fsmdp.learning.theory import regret_bound, symmetric_regret_bound
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars
 
-from fsmdp.learning.theory.bounds import regret_bound, symmetric_regret_bound
+from fsmdp.learning.theory import regret_bound, symmetric_regret_bound
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.rewards import Reward

@@ -1,1 +1,0 @@
-"""Theory: what the theorems say about regret."""

@@ -1,1 +1,0 @@
-"""Worlds: where episodes come from. The one part of learning that may know a model."""
