@@ -76,7 +76,7 @@ def levels(domain, folder, seconds):
     return known[domain]
 
 
-class Told:
+class LearnerContext:
     """A line for every hundredth part of all episodes."""
 
     def __init__(self, console, group, episodes):
@@ -197,7 +197,7 @@ def main():
                 name=f"rddl-{group}",
                 checkpoint_every=250,
                 workers=asked.workers,
-                progress=Told(console, group, episodes),
+                progress=LearnerContext(console, group, episodes),
             )
     known = {domain: levels(domain, asked.output, asked.seconds) for domain in asked.domains}
     found = runs_of(asked.output, asked.domains)

@@ -126,11 +126,11 @@ def seconds_to_come_close(model, best):
     """When the solver, without exact values, had a policy within 5 % of V*; and what it earns."""
     enough, when = best - CLOSE * abs(best), []
 
-    def tell(line):
+    def callback(line):
         if line.incumbent is not None and line.incumbent >= enough:
             when.append(line.seconds)
 
-    plan = fsmdp.plan(model, exact=False, time_limit=30, tell=tell)
+    plan = fsmdp.plan(model, exact=False, time_limit=30, callback=callback)
     return (when[0] if when else None), plan.incumbent.mean
 
 

@@ -56,7 +56,7 @@ def test_a_resolved_specification_says_what_a_preset_stands_for_and_reads_back()
         "method": "joint",
         "replan": "episode",
         "planner": "program",
-        "lean": 0.0,
+        "empirical_weight": 0.0,
         "delta": 0.05,
         "scale": 1.0,
         "basis": None,

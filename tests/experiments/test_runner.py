@@ -209,14 +209,14 @@ def test_a_folder_from_before_a_learner_had_an_option_is_gone_on_with(tmp_path):
     compare(asked, tmp_path, again)
     assert not again.tasks
     assert store.read_specification().to_dict() == asked.to_dict()
-    assert ucrl["options"]["lean"] == 4
-    before = {name: value for name, value in ucrl["options"].items() if name != "lean"}
-    assert completed_options("ucrl", before)["lean"] == 0  # which is what it did then
+    assert ucrl["options"]["empirical_weight"] == 4
+    before = {name: value for name, value in ucrl["options"].items() if name != "empirical_weight"}
+    assert completed_options("ucrl", before)["empirical_weight"] == 0  # which is what it did then
     for name, value in (
         ("planner", "solver"),
         ("no such option", 1),
         ("preset", "gone"),
-        ("lean", 0.0),
+        ("empirical_weight", 0.0),
     ):
         changed = {**ucrl, "options": ucrl["options"] | {name: value}}
         others = [one for one in older["learners"] if one is not ucrl]

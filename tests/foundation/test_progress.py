@@ -163,7 +163,7 @@ def test_nothing_is_shown_unless_asked_or_without_a_terminal(monkeypatch):
 
 def test_a_function_is_called_with_lines_of_the_log():
     seen, told = [], []
-    found = fsmdp.plan(RING, progress=seen.append, tell=told.append)
+    found = fsmdp.plan(RING, progress=seen.append, callback=told.append)
     assert seen == told
     assert seen[-1].upper_bound == found.upper_bound
 

@@ -8,7 +8,7 @@ import numpy as np
 import fsmdp
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells import confidence
-from fsmdp.learning.cells.kernel import Logs, Said, count_episode, counts_of
+from fsmdp.learning.cells.kernel import Logs, PlannedValues, count_episode, counts_of
 from fsmdp.learning.learners import registry
 from fsmdp.policies.arrays import BY_CHANCE, BY_TABLE, act, unpacked_table
 
@@ -102,7 +102,7 @@ def count_into(cells, statistics, record):
     nothing = np.zeros((steps, len(statistics.visits)))
     count_episode(
         layout,
-        Said(
+        PlannedValues(
             np.zeros((steps, layout.value_start[-1])),
             nothing,
             nothing,

@@ -82,7 +82,7 @@ def test_a_confidence_set_of_ones_own_is_known_everywhere_once_registered(regist
     learner = fsmdp.UCRLFactored(STRUCTURE, confidence="chebyshev", seed=1)
     history = fsmdp.learn(RING, learner, episodes=20)
     assert history.heuristic
-    assert history.learner.startswith("UCRLFactored(chebyshev, lean 4, stagewise")
+    assert history.learner.startswith("UCRLFactored(chebyshev, empirical weight 4, stagewise")
     low, high = chebyshev(learner.cells, learner.statistics, 21, 0.05, 1.0)
     np.testing.assert_array_equal(learner.bounds().low, low)
     np.testing.assert_array_equal(learner.bounds().high, high)

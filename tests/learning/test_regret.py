@@ -207,7 +207,7 @@ def test_the_program_as_printed_goes_on_losing_where_stagewise_planning_stops():
     best = fsmdp.solve_exactly(model).start_value
     late = {}
     for method in ("joint", "stagewise"):
-        learner = fsmdp.UCRLFactored(structure, method=method, lean=0)
+        learner = fsmdp.UCRLFactored(structure, method=method, empirical_weight=0)
         history = fsmdp.learn(model, learner, episodes=5000)
         late[method] = best - history.returns[-1500:].mean(), history.slacks[-1500:].mean()
     error = 3 * history.returns[-1500:].std() / math.sqrt(1500)

@@ -117,7 +117,7 @@ def test_values_stay_between_the_optimum_and_the_ceiling(model, kind):
 
 def test_the_tighter_of_two_bases_is_followed(model):
     structure = model.structure(fsmdp.Basis.pairs(model))
-    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, lean=0)
+    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, empirical_weight=0)
     fsmdp.learn(model, learner, episodes=3, seed=0)
     start = learner.start_means()
     found, asked = [], []
@@ -188,7 +188,7 @@ def test_stages_that_do_not_end_fall_back_on_a_constant(monkeypatch, iterations,
     monkeypatch.setattr("fsmdp.planning.stagewise.MOST_ITERATIONS", iterations)
     model = fsmdp.domains.sysadmin(4)
     structure = model.structure(fsmdp.Basis.singles(model))
-    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, lean=0)
+    learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, empirical_weight=0)
     exact, states = fsmdp.solve_exactly(model), all_states(model)
     values = planned_values(learner, learner.replan(), states)
     assert (values >= np.array([exact.value(state, 1) for state in states]) - 1e-7).all()

@@ -286,7 +286,7 @@ def test_exact_values_come_before_long_episodes():
 def test_the_log_is_in_the_unit_of_the_model():
     lines = []
     model = shifted(scaled(sysadmin(4, horizon=5), 64.0), 100.0)
-    plan = fsmdp.plan(model, tell=lines.append, rounds=1, exact=False)
+    plan = fsmdp.plan(model, callback=lines.append, rounds=1, exact=False)
     assert tuple(lines) == plan.log
     highest = 5 * (64 + 100)
     assert all(500 <= line.incumbent <= line.upper_bound + 30 <= highest + 40 for line in lines)

@@ -86,7 +86,8 @@ def test_states_that_cannot_be_reached_have_actions_as_well():
 
 
 @pytest.mark.parametrize(
-    "options", [{"tell": 3}, {"tell": 3, "progress": True}, {"exact": "yes"}, {"exact": None}]
+    "options",
+    [{"callback": 3}, {"callback": 3, "progress": True}, {"exact": "yes"}, {"exact": None}],
 )
 def test_options_of_the_wrong_kind_are_refused(options):
     with pytest.raises(fsmdp.ModelError, match="expected"):

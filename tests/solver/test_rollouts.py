@@ -21,8 +21,8 @@ from fsmdp.solver.continuations import (
     fit_luck,
     hash_multipliers,
     learn,
-    new_places,
     new_scenario,
+    new_visited_states,
     no_luck,
     promising,
 )
@@ -56,9 +56,9 @@ def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, sett
     """Returns of every action, or of some, from a state: (scenarios, actions)."""
     compiled = compile_model(model)
     arms = np.arange(len(model.actions)) if arms is None else np.array(arms)
-    places = new_places(2**13, len(model.actions))
+    visited = new_visited_states(2**13, len(model.actions))
     if settled:
-        places.counts[0] = len(places.key)  # no room: the policy stays as it is
+        visited.counts[0] = len(visited.key)  # no room: the policy stays as it is
     returns = np.zeros((scenarios, len(arms)))
     setting = Setting(
         compiled,
@@ -68,7 +68,7 @@ def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, sett
         step,
         hash_multipliers(len(model.variables)),
         new_scenario(compiled, model.horizon - step, len(arms)),
-        places,
+        visited,
     )
     start = np.array(state, dtype=np.int64)
     none = np.zeros((0, 0), dtype=np.int64)
@@ -265,7 +265,7 @@ def test_a_single_action_needs_no_simulation():
 
 def test_wrong_wishes_are_refused():
     model = random_model(2)
-    for wishes, message in (
+    for settings, message in (
         ({"simulations": 5, "milliseconds": 5.0}, "found both"),
         ({"simulations": 0}, "simulations: expected a whole number of at least 1"),
         ({"milliseconds": 0.0}, "expected more than 0"),
@@ -273,7 +273,7 @@ def test_wrong_wishes_are_refused():
         ({"seed": -1}, "seed: expected a whole number"),
     ):
         with pytest.raises(ModelError, match=message):
-            Rollouts(model, "random", **wishes)
+            Rollouts(model, "random", **settings)
     with pytest.raises(PolicyError, match="compiled code can follow"):
         Rollouts(model, lambda state, step: 0)
     online = Rollouts(model, "random", simulations=4)
@@ -299,27 +299,27 @@ def test_the_incumbent_is_left_for_clear_differences_only():
 
 def test_a_place_changes_when_an_alternative_is_clearly_better():
     rng = np.random.default_rng(0)
-    places = new_places(8, 3)
-    places.visits[2], places.action[2], places.first[2] = 1, 1, -1
-    entry = promising(places, 2, 3, rng)
-    assert places.alternative[entry] in (0, 2)
+    visited = new_visited_states(8, 3)
+    visited.visits[2], visited.action[2], visited.first[2] = 1, 1, -1
+    entry = promising(visited, 2, 3, rng)
+    assert visited.alternative[entry] in (0, 2)
     for _ in range(int(SWITCH_TRIALS) - 1):
-        learn(places, 2, entry, 1.0)
-        assert places.action[2] == 1
-    learn(places, 2, entry, 1.1)
-    assert places.action[2] == places.alternative[entry]
-    assert places.first[2] == -1
-    other = promising(places, 2, 3, rng)
+        learn(visited, 2, entry, 1.0)
+        assert visited.action[2] == 1
+    learn(visited, 2, entry, 1.1)
+    assert visited.action[2] == visited.alternative[entry]
+    assert visited.first[2] == -1
+    other = promising(visited, 2, 3, rng)
     for trial in range(50):
-        learn(places, 2, other, (-1.0) ** trial)
-    assert places.action[2] == places.alternative[entry]
+        learn(visited, 2, other, (-1.0) ** trial)
+    assert visited.action[2] == visited.alternative[entry]
 
 
 def test_a_full_table_of_alternatives_tries_nothing_new():
-    places = new_places(2, 4)
-    places.visits[0], places.first[0] = 1, -1
-    places.counts[1] = 2
-    assert promising(places, 0, 4, np.random.default_rng(0)) == -1
-    alone = new_places(2, 1)
+    visited = new_visited_states(2, 4)
+    visited.visits[0], visited.first[0] = 1, -1
+    visited.counts[1] = 2
+    assert promising(visited, 0, 4, np.random.default_rng(0)) == -1
+    alone = new_visited_states(2, 1)
     alone.visits[0], alone.first[0] = 1, -1
     assert promising(alone, 0, 1, np.random.default_rng(0)) == -1

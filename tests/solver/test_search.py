@@ -150,7 +150,11 @@ def check_search(model, **options):
     slack = 1e-9 * max(1.0, abs(best))
     told = []
     found = search(
-        model, basis, weights, tell=lambda _, upper, lower: told.append((upper, lower)), **options
+        model,
+        basis,
+        weights,
+        callback=lambda _, upper, lower: told.append((upper, lower)),
+        **options,
     )
     told.append((found.upper_bound, found.lower_bound))
     assert all(lower - slack <= best <= upper + slack for upper, lower in told)

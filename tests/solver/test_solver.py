@@ -18,7 +18,7 @@ from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import judge as arena
 from fsmdp.solver.judge import Judge
-from fsmdp.solver.loop import Loop, Wishes
+from fsmdp.solver.loop import Loop, SolverOptions
 from fsmdp.solver.tightening import Bounding
 
 FEW = settings(max_examples=12, deadline=None)
@@ -119,11 +119,11 @@ def test_a_gap_that_was_asked_for_ends_it():
 
 def test_the_log_is_told_as_it_is_written():
     lines = []
-    plan = fsmdp.plan(domains.sysadmin(5), tell=lines.append)
+    plan = fsmdp.plan(domains.sysadmin(5), callback=lines.append)
     assert tuple(lines) == plan.log
     assert [line.seconds for line in lines] == sorted(line.seconds for line in lines)
     with pytest.raises(ModelError, match="only the solver keeps a log"):
-        fsmdp.plan(domains.sysadmin(3), method="joint", tell=print)
+        fsmdp.plan(domains.sysadmin(3), method="joint", callback=print)
 
 
 @pytest.mark.parametrize("limit", [0, 0.01, 0.3])
@@ -139,13 +139,13 @@ def test_an_interrupt_hands_out_what_is_there():
     model = domains.sysadmin(12, horizon=20)
     clock, told = Clock(), threading.Event()
 
-    def tell(line):
+    def callback(line):
         if "fit" in line.what:
             told.set()
             clock.interrupt()
 
     request = Request(model, None, "initial", {}, unchanged(model))
-    plan = Loop(request, clock, Wishes(exact=False), tell).run()
+    plan = Loop(request, clock, SolverOptions(exact=False), callback).run()
     assert told.is_set()
     assert plan.status == "interrupted"
     assert plan.incumbent is not None

@@ -91,8 +91,8 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
     from fsmdp.solver.plan import plan
 
     model = sysadmin(machines)
-    with told(), log_shown(model, PLAN_SECONDS, silent) as tell:
-        found = plan(model, time_limit=PLAN_SECONDS, seed=seed, tell=tell)
+    with told(), log_shown(model, PLAN_SECONDS, silent) as callback:
+        found = plan(model, time_limit=PLAN_SECONDS, seed=seed, callback=callback)
     if not silent:
         print(f"The model known, planned: {found.statement()}.\n")
     return {

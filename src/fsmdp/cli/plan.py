@@ -113,8 +113,8 @@ def plan_command(
     state_means(weights, Basis.singles(model), model)
     if method == "auto":
         planner = find_planner(method, options | {"gap": gap, "seed": seed})
-        with told() as notes, log_shown(model, time_limit, silent) as tell:
-            found = plan(model, functions, planner, weights, tell=tell)
+        with told() as notes, log_shown(model, time_limit, silent) as callback:
+            found = plan(model, functions, planner, weights, callback=callback)
         facts = _facts_of_solver(found)
     else:
         planner = find_planner(method, options)
@@ -208,8 +208,8 @@ def _facts_online(
     if found.gap is not None and found.gap.optimal:
         return {"online_mean": found.gap.mean, "online_standard_error": 0.0, "online_episodes": 0}
     online = found.online(model, milliseconds=milliseconds, seed=seed)
-    with episodes_bar("acting on line", episodes, silent) as tell:
-        runs = rollout(model, online, episodes, seed, progress=lambda done, _: tell(done, ""))
+    with episodes_bar("acting on line", episodes, silent) as callback:
+        runs = rollout(model, online, episodes, seed, progress=lambda done, _: callback(done, ""))
     return {
         "online_mean": runs.mean,
         "online_standard_error": runs.standard_error,
@@ -242,12 +242,12 @@ def log_shown(model: Any, time_limit: float, silent: bool) -> Iterator[Callable[
         listening(_compiling(lambda text: status.update(escape(text)))),
     ):
 
-        def tell(line: Line) -> None:
+        def callback(line: Line) -> None:
             if line.improved:
                 console.print(row_of(line, scale), markup=False, soft_wrap=True)
             status.update(escape(f"{line.seconds:.0f} s, last tried: {line.what}"))
 
-        yield tell
+        yield callback
 
 
 def _compiling(show: Callable[[str], None]) -> Callable[[str], None]:

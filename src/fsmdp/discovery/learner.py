@@ -186,7 +186,7 @@ class UCRLDiscovering(RememberingLearner):
         label = heuristic_label(True, self.scale)
         return (
             f"at random first, parents to be found, at most {self.max_parents}, "
-            f"{self.confidence}, leaning, stagewise, "
+            f"{self.confidence}, empirical weight, stagewise, "
             f"delta {self.delta:g}{label}"
         )
 

@@ -12,7 +12,7 @@ from fsmdp.experiments.own import PLACE, Simulator, find_learner
 from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
 from fsmdp.foundation.kinds import SWITCH, Kind
-from fsmdp.learning.learners.registry import LearnerEntry, Told
+from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry
 
 if TYPE_CHECKING:
     from fsmdp.learning.learners.learner import Learner
@@ -98,7 +98,7 @@ def build_learner(
     found: Any = basis if own_basis is None else read_basis(model, own_basis)
     structure = model.structure(found)
     rewards = model.rewards if options.get("known_rewards") else None
-    told = Told(structure, rewards, seed, lambda how: _solve(model, structure.basis, how))
+    told = LearnerContext(structure, rewards, seed, lambda how: _solve(model, structure.basis, how))
     return entry.build(told, {option: options[option] for option in entry.options})
 
 

@@ -23,7 +23,7 @@ from fsmdp.errors import FsmdpError, ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.kinds import NUMBER, SWITCH, WHOLE, Kind, Reading
 from fsmdp.learning.learners.learner import check_learner
-from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry, Options, Told, Value
+from fsmdp.learning.learners.registry import LEARNERS, LearnerContext, LearnerEntry, Options, Value
 from fsmdp.model.structure import Structure
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _own_learner(text: str, where: str) -> LearnerEntry:
             )
         options[name] = (_kind_of(default), default)
 
-    def build(told: Told, given: Options) -> Learner:
+    def build(told: LearnerContext, given: Options) -> Learner:
         known: Mapping[str, Any] = {"seed": told.seed, "known_rewards": told.known_rewards}
         asked = {name: known[name] for name in TOLD if name in parameters}
         learner: Learner = call_at(text, where, make, told.structure, **asked, **given)

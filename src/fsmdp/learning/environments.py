@@ -14,7 +14,14 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_whole, plural, show
 from fsmdp.foundation.disk import digest_of
 from fsmdp.foundation.numbers import plain
-from fsmdp.learning.cells.kernel import Counts, Logs, Said, count_episode, counts_of, episode_of
+from fsmdp.learning.cells.kernel import (
+    Counts,
+    Logs,
+    PlannedValues,
+    count_episode,
+    counts_of,
+    episode_of,
+)
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.learner import Acting, Learner
 from fsmdp.learning.learners.memory import memory_of
@@ -275,7 +282,7 @@ def run_until_grown(
     steps: int,
     layout: CellLayout,
     policy: CompiledPolicy,
-    said: Said,
+    said: PlannedValues,
     counts: Counts,
     term_known: NDArray[np.bool_],
     slots: Integers,

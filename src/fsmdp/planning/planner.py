@@ -108,7 +108,7 @@ def check_options(planner: Any) -> None:
 log = logging.getLogger("fsmdp")
 
 
-Tell = Callable[[Line], None]
+Callback = Callable[[Line], None]
 """Called with each line of a log as it is written."""
 
 
@@ -165,7 +165,7 @@ class Planner:
         elimination: str = "auto",
         mini_bucket: int | None = None,
         invariants: Sequence[Invariant] | None = None,
-        tell: Tell | None = None,
+        callback: Callback | None = None,
     ) -> Plan:
         """A policy for the model and a certified upper bound on what any policy can earn.
 
@@ -175,14 +175,14 @@ class Planner:
         last, the entries of a table at most, no network is too wide, and bounds are less tight.
         `invariants` of the model restrict the states of the bound; they are proved again, and the
         solver finds its own unless some, or none, are given.
-        `tell` is called with each line of the log, if the planner keeps one.
+        `callback` is called with each line of the log, if the planner keeps one.
         """
         check_model(model, "plan")
-        if tell is not None and not self.keeps_log:
+        if callback is not None and not self.keeps_log:
             raise ModelError(
-                "tell: only the solver keeps a log; leave it out, or use method='auto'."
+                "callback: only the solver keeps a log; leave it out, or use method='auto'."
             )
-        check_tell(tell)
+        check_callback(callback)
         options: dict[str, Any] = {
             "limit": limit,
             "elimination_order": elimination_order,
@@ -196,14 +196,14 @@ class Planner:
         self.prepare(request)
         clock = Clock(self.time_limit)
         with clock.listening():
-            found = units.plan(self.respond(request, clock, tell))
+            found = units.plan(self.respond(request, clock, callback))
         warn_if_trivial(found, model.largest_size_of_return)
         return found
 
     def prepare(self, request: Request) -> None:
         """What is done before the clock starts: nothing, for most."""
 
-    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:  # noqa: ARG002
+    def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:  # noqa: ARG002
         """The plan, or that of the constant alone if there was no time for more.
 
         By default the problem of the model is made, with singles unless a basis is given, and
@@ -229,10 +229,12 @@ class Planner:
             )
 
 
-def check_tell(tell: object) -> None:
+def check_callback(callback: object) -> None:
     """Refuse what cannot be called with a line of the log."""
-    if tell is not None and not callable(tell):
-        raise ModelError(f"tell: expected a function of a line of the log, found {show(tell)}.")
+    if callback is not None and not callable(callback):
+        raise ModelError(
+            f"callback: expected a function of a line of the log, found {show(callback)}."
+        )
 
 
 def warn_if_trivial(found: Plan, scale: float) -> None:

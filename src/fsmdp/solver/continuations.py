@@ -26,7 +26,7 @@ TIE = 1e-6
 """Of the scale of all differences: which of several untried actions is first is left to chance."""
 
 
-class Places(NamedTuple):
+class VisitedStates(NamedTuple):
     """States, each at a step, what is done there, and how much more was earned by something else.
 
     An open hash table; a key stands for a state and a step. Differences are paired: an alternative
@@ -48,13 +48,13 @@ class Places(NamedTuple):
     spread: Floats  # (2,) trials, and sum of squared differences
 
 
-def new_places(size: int, n_actions: int) -> Places:
+def new_visited_states(size: int, n_actions: int) -> VisitedStates:
     """Room for size / 2 places, a power of two, and `size` alternatives."""
 
     def integers(length: int) -> Integers:
         return np.zeros(length, dtype=np.int64)
 
-    return Places(
+    return VisitedStates(
         np.zeros(size, dtype=np.uint64),
         integers(size),
         integers(size),
@@ -87,79 +87,79 @@ def hashed(multipliers: Keys, values: Integers, n_variables: int, step: int) -> 
 
 
 @compiled(inline="always")
-def find_place(places: Places, key: np.uint64) -> int:
+def find_visited_state(visited: VisitedStates, key: np.uint64) -> int:
     """Where a key stands, or the empty entry where it would."""
-    size = len(places.key)
+    size = len(visited.key)
     place = np.int64(key & np.uint64(size - 1))
-    while places.visits[place] > 0 and places.key[place] != key:
+    while visited.visits[place] > 0 and visited.key[place] != key:
         place = (place + 1) & (size - 1)
     return place  # type: ignore[return-value]
 
 
 @compiled()
-def promising(places: Places, place: int, n_actions: int, rng: np.random.Generator) -> int:
+def promising(visited: VisitedStates, place: int, n_actions: int, rng: np.random.Generator) -> int:
     """The alternative with the largest mean difference plus error, as far as is known; -1: none.
 
     An action that was not tried here counts as it did at other places. Cost: the actions.
     """
-    scale = np.sqrt(places.spread[1] / max(1.0, places.spread[0]))
+    scale = np.sqrt(visited.spread[1] / max(1.0, visited.spread[0]))
     tried = np.full(n_actions, -1, dtype=np.int64)
-    entry = places.first[place]
+    entry = visited.first[place]
     while entry >= 0:
-        tried[places.alternative[entry]] = entry
-        entry = places.following[entry]
+        tried[visited.alternative[entry]] = entry
+        entry = visited.following[entry]
     best = -1
     best_score = -np.inf
     for action in range(n_actions):
-        if action == places.action[place]:
+        if action == visited.action[place]:
             continue
-        ahead = places.ahead_of_action[action] / (places.trials_of_action[action] + 1.0)
+        ahead = visited.ahead_of_action[action] / (visited.trials_of_action[action] + 1.0)
         trials = 1.0
         entry = tried[action]
         if entry >= 0:
-            ahead += places.ahead[entry]
-            trials += places.trials[entry]
+            ahead += visited.ahead[entry]
+            trials += visited.trials[entry]
         score = ahead / trials + scale / np.sqrt(trials) + TIE * scale * rng.random()
         if score > best_score:
             best = action
             best_score = score
     if best < 0 or tried[best] >= 0:
         return -1 if best < 0 else tried[best]
-    entry = places.counts[1]
-    if entry == len(places.trials):
+    entry = visited.counts[1]
+    if entry == len(visited.trials):
         return -1
-    places.counts[1] += 1
-    places.alternative[entry] = best
-    places.following[entry] = places.first[place]
-    places.first[place] = entry
-    places.trials[entry] = 0.0
-    places.ahead[entry] = 0.0
-    places.squares[entry] = 0.0
+    visited.counts[1] += 1
+    visited.alternative[entry] = best
+    visited.following[entry] = visited.first[place]
+    visited.first[place] = entry
+    visited.trials[entry] = 0.0
+    visited.ahead[entry] = 0.0
+    visited.squares[entry] = 0.0
     return entry  # type: ignore[no-any-return]
 
 
 @compiled()
-def learn(places: Places, place: int, entry: int, difference: float) -> None:
+def learn(visited: VisitedStates, place: int, entry: int, difference: float) -> None:
     """Take a paired difference in; change the place's action if the alternative is clearly better.
 
     Differences from the action before are forgotten then, so a change can be taken back.
     """
-    action = places.alternative[entry]
-    places.trials[entry] += 1.0
-    places.ahead[entry] += difference
-    places.squares[entry] += difference * difference
-    places.trials_of_action[action] += 1.0
-    places.ahead_of_action[action] += difference
-    places.spread[0] += 1.0
-    places.spread[1] += difference * difference
-    trials = places.trials[entry]
+    action = visited.alternative[entry]
+    visited.trials[entry] += 1.0
+    visited.ahead[entry] += difference
+    visited.squares[entry] += difference * difference
+    visited.trials_of_action[action] += 1.0
+    visited.ahead_of_action[action] += difference
+    visited.spread[0] += 1.0
+    visited.spread[1] += difference * difference
+    trials = visited.trials[entry]
     if trials < SWITCH_TRIALS:
         return
-    mean = places.ahead[entry] / trials
-    variance = max(0.0, places.squares[entry] / trials - mean * mean) / (trials - 1.0)
+    mean = visited.ahead[entry] / trials
+    variance = max(0.0, visited.squares[entry] / trials - mean * mean) / (trials - 1.0)
     if mean > SWITCH_ERRORS * np.sqrt(variance):
-        places.action[place] = action
-        places.first[place] = -1
+        visited.action[place] = action
+        visited.first[place] = -1
 
 
 EPISODES = 1500
@@ -369,7 +369,7 @@ class Setting(NamedTuple):
     first_step: int
     multipliers: Keys
     scenario: Scenario
-    places: Places
+    visited: VisitedStates
 
 
 def new_scenario(model: CompiledModel, steps: int, n_arms: int) -> Scenario:
@@ -413,7 +413,7 @@ def continue_each(
     action is tried in the same scenario, and taken from then on if it is clearly better.
     Cost: for each scenario and arm up to two paths, each until it joins another.
     """
-    model, scenario, places = setting.model, setting.scenario, setting.places
+    model, scenario, visited = setting.model, setting.scenario, setting.visited
     n_variables, steps = model.n_variables, len(scenario.uniforms)
     for row in range(len(returns)):
         scenario.counts[0] += 1
@@ -434,7 +434,7 @@ def continue_each(
             while True:  # called in one place only, since what is called is compiled with it
                 total, end = _follow(setting, rng, began, action)
                 if alternative >= 0:
-                    learn(places, place, alternative, total - expected)
+                    learn(visited, place, alternative, total - expected)
                     break
                 returns[row, arm] = total
                 if joint.shape[1] > 0:
@@ -442,20 +442,20 @@ def continue_each(
                 met = 0
                 chosen = -1
                 for step in range(1, end):
-                    if scenario.place[step] >= 0 and places.visits[scenario.place[step]] > 1:
+                    if scenario.place[step] >= 0 and visited.visits[scenario.place[step]] > 1:
                         met += 1
                         if rng.random() * met < 1.0:
                             chosen = step
                 if chosen < 0:
                     break
                 place = scenario.place[chosen]
-                alternative = promising(places, place, model.n_actions, rng)
+                alternative = promising(visited, place, model.n_actions, rng)
                 if alternative < 0:
                     break
                 for variable in range(n_variables):
                     scenario.values[variable] = scenario.states[chosen, variable]
                 expected = total - scenario.earned[chosen]
-                began, action = chosen, places.alternative[alternative]
+                began, action = chosen, visited.alternative[alternative]
 
 
 @compiled(inline="always")
@@ -466,7 +466,7 @@ def _follow(
 
     Also the step at which the path joined another; its states up to there stay in the scenario.
     """
-    model, policy, luck, discount, first_step, multipliers, scenario, places = setting
+    model, policy, luck, discount, first_step, multipliers, scenario, visited = setting
     kernels, rewards = model.kernels, model.rewards
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     steps, memory = len(scenario.uniforms), len(scenario.key)
@@ -495,23 +495,23 @@ def _follow(
                 scenario.entry[step] = entry
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
-            place = find_place(places, key)
+            place = find_visited_state(visited, key)
             if n_inputs > n_variables:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
                 place = -1
-            elif places.visits[place] > 0:
-                places.visits[place] += 1
-                action = places.action[place]
+            elif visited.visits[place] > 0:
+                visited.visits[place] += 1
+                action = visited.action[place]
             else:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
-                if may_insert and 2 * places.counts[0] < len(places.key):
+                if may_insert and 2 * visited.counts[0] < len(visited.key):
                     # One a path: what is not met again would only fill the table.
                     may_insert = False
-                    places.counts[0] += 1
-                    places.visits[place] = 1
-                    places.key[place] = key
-                    places.action[place] = action
-                    places.first[place] = -1
+                    visited.counts[0] += 1
+                    visited.visits[place] = 1
+                    visited.key[place] = key
+                    visited.action[place] = action
+                    visited.first[place] = -1
                 else:
                     place = -1
             scenario.place[step] = place

@@ -11,7 +11,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.planning.clock import Clock, Status, Stopped
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Count, Planner, Request, Seconds, Seed, Tell, Tolerance
+from fsmdp.planning.planner import Callback, Count, Planner, Request, Seconds, Seed, Tolerance
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
@@ -40,7 +40,7 @@ class Fitted(Planner):
     seed: Seed = 0
     time_limit: Seconds = None
 
-    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:  # noqa: ARG002
+    def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:  # noqa: ARG002
         """The best policy of all rounds. The basis is singles and pairs unless it is given.
 
         Weights are of no matter: the states that policies meet are weighed.

@@ -19,13 +19,12 @@ from fsmdp.model.lookup import Integers
 from fsmdp.planning.clock import Clock, Stopped
 from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Request, Tell
+from fsmdp.planning.planner import Callback, Request
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.hand import Hand, Proved, StartBound, proof_by_search, proof_by_values, rounding
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -36,7 +35,15 @@ from fsmdp.solver.projecting import (
 )
 from fsmdp.solver.search.graph import MOST_SUCCESSORS, branching
 from fsmdp.solver.search.search import search
-from fsmdp.solver.tightening import Bounding, Program, Terms
+from fsmdp.solver.state import (
+    Proved,
+    SolverState,
+    StartBound,
+    proof_by_search,
+    proof_by_values,
+    rounding,
+)
+from fsmdp.solver.tightening import Bounding, BoundingContext, Program
 from fsmdp.solver.view import View, listed_view, views_of
 
 EPISODES = 400
@@ -79,7 +86,7 @@ LEFT_BEHIND = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class SolverOptions:
     """What the caller asks of the loop."""
 
     gap: float | None = None
@@ -108,13 +115,13 @@ class Loop:
         self,
         request: Request,
         clock: Clock,
-        wishes: Wishes,
-        tell: Tell | None,
+        settings: SolverOptions,
+        callback: Callback | None,
     ) -> None:
         self.model, self.basis = request.model, request.basis
         self.weights, self.options = request.weights, request.options
-        self.wishes = wishes
-        self.hand = Hand(request.units, clock, wishes.seed, tell)
+        self.settings = settings
+        self.solver_state = SolverState(request.units, clock, settings.seed, callback)
         self.offers: list[tuple[Program, Plan]] = []
         self.bound_of_view: dict[str, Plan] = {}
         self.projections: dict[str, list[Projection]] = {}
@@ -127,37 +134,37 @@ class Loop:
         stopped = None
         try:
             for _ in self._steps():
-                if self.hand.closed(self.wishes.gap):
+                if self.solver_state.closed(self.settings.gap):
                     break
         except Stopped:
-            stopped = self.hand.searching.status
+            stopped = self.solver_state.searching.status
         finally:
             bounding, self.bounding = self.bounding, None  # which knows the loop
             if bounding is not None:
                 bounding.clock.interrupt()
-                if self.hand.timed:
+                if self.solver_state.timed:
                     bounding.join(LEFT_BEHIND)
                     self.over = True
                 else:
                     bounding.let_go()
         if bounding is not None and bounding.errors:
             raise bounding.errors[0]
-        return self.hand.plan(stopped)
+        return self.solver_state.plan(stopped)
 
     def _steps(self) -> Iterator[None]:
         """After each step, what is in hand is looked at."""
         model = self.model
         plain = View("", model)
         # Long episodes take longer to simulate than exact values of few states to compute.
-        is_long = self.hand.judge.arena.steps > LONG_EPISODE
+        is_long = self.solver_state.judge.arena.steps > LONG_EPISODE
         if not is_long:
             yield from self._baselines(plain)
         views = views_of(model) if self.basis is None else (plain,)
         smallest = listed_view(min(views, key=lambda view: view.model.n_states))
         needed = None
-        if smallest is not None and self.basis is None and self.wishes.exact:
+        if smallest is not None and self.basis is None and self.settings.exact:
             needed = expected_seconds(smallest.model)
-            self.hand.compile("exact solver")
+            self.solver_state.compile("exact solver")
             quick = needed is not None and needed <= QUICKLY
             self._solve_exactly(smallest, "auto" if quick else True, REACHABLE_SHARE)
             yield
@@ -165,15 +172,15 @@ class Loop:
             yield from self._baselines(plain)
         # Compiled before anything runs beside it, and only what is used.
         for name in ("linear programs", "fits"):
-            self.hand.compile(name)
+            self.solver_state.compile(name)
         searched = smallest if self.basis is None and self._may_search(smallest) else None
         if searched is not None:
-            self.hand.compile("search")
+            self.solver_state.compile("search")
         self.bounding = bounding = self._start_bounding(views)
         engines: list[Engine] = []
         yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
         if searched is not None:
-            trivial = plan_of_constant(self.hand.alone)
+            trivial = plan_of_constant(self.solver_state.alone)
             self._search(searched, trivial, "the trivial bound", FIRST_SEARCH)
             yield
         if self.basis is None:
@@ -182,8 +189,8 @@ class Loop:
                 yield
             yield from self._fit_views("pairs", FIRST_ROUNDS, views, engines)
         if searched is not None:
-            while self.hand.timed and not bounding.first.wait(0.1):
-                self.hand.searching.check()
+            while self.solver_state.timed and not bounding.first.wait(0.1):
+                self.solver_state.searching.check()
             known = self.bound_of_view.get(searched.name)
             if known is not None:
                 self._search(searched, known, "the bound", SEARCH_SHARE)
@@ -194,9 +201,9 @@ class Loop:
                 yield
             for _ in self._grow(engines):
                 yield
-        while self.hand.timed and bounding.is_alive():
+        while self.solver_state.timed and bounding.is_alive():
             bounding.join(0.1)
-            self.hand.searching.check()
+            self.solver_state.searching.check()
             self._take_offers(engines)
             yield
         self._take_offers(engines)
@@ -206,34 +213,38 @@ class Loop:
         """Two policies that need no planning."""
         model = self.model
         for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
-            self.hand.consider(name, plain, array_policy(name, model, policy))
+            self.solver_state.consider(name, plain, array_policy(name, model, policy))
             yield
 
     def _has_time_for(self, needed: float | None) -> bool:
         """Whether exact values of all states are worth a try."""
         if needed is None or needed <= QUICKLY:
             return False
-        left = self.hand.searching.left()
+        left = self.solver_state.searching.left()
         return needed <= (EXACT_SECONDS if left is None else EXACT_SHARE * left)
 
     def _solve_exactly(self, view: View, reachable: bool | Literal["auto"], share: float) -> None:
         """Exact values, if they can be had in a share of the time: nothing is left to do then."""
-        left, model = self.hand.searching.left(), view.model
-        clock = self.hand.searching.branch(None if left is None else share * left)
+        left, model = self.solver_state.searching.left(), view.model
+        clock = self.solver_state.searching.branch(None if left is None else share * left)
         try:
             solution = Exact(reachable=reachable).solve(model, clock.check)
         except SizeError:
             return
         except Stopped:
-            self.hand.searching.check()
+            self.solver_state.searching.check()
             return
         value, slack = solution.start_value, self._slack(view)
         bound = value + solution.error + slack
         proof = proof_by_values(self.model, view, solution)
-        self.hand.lower(bound, "exact values", None if proof is None else StartBound(bound, proof))
+        self.solver_state.lower(
+            bound, "exact values", None if proof is None else StartBound(bound, proof)
+        )
         acting = array_policy("exact values", model, solution)
         least = value - solution.error - solution.loss - slack
-        self.hand.solved(f"{view.name}exact values", view, acting, Proved(value, least, exact=True))
+        self.solver_state.solved(
+            f"{view.name}exact values", view, acting, Proved(value, least, exact=True)
+        )
 
     def _slack(self, view: View) -> float:
         """How far values of a view's model may be from those of the model itself."""
@@ -252,72 +263,77 @@ class Loop:
                 for kind, make in (("singles", Basis.singles), ("pairs", Basis.pairs))
                 for view in views
             ]
-        terms = Terms(
+        terms = BoundingContext(
             self.weights,
             self.options,
-            self.hand.alone.trivial,
-            self.wishes.seed,
+            self.solver_state.alone.trivial,
+            self.settings.seed,
             self._earned,
             self._offer,
             self._skip,
         )
-        bounding = Bounding(programs, terms, self.hand.searching.branch())
-        if self.hand.timed:
+        bounding = Bounding(programs, terms, self.solver_state.searching.branch())
+        if self.solver_state.timed:
             bounding.start()
         return bounding
 
     def _earned(self) -> float:
         """What the best policy so far earns, which no bound is below."""
-        best = self.hand.judge.incumbent
+        best = self.solver_state.judge.incumbent
         return -np.inf if best is None else best.mean
 
     def _skip(self, program: Program, why: str) -> None:
         if self.over:
             return
-        self.hand.note(f"program of {program.name}: {why.partition(';')[0]}")
+        self.solver_state.note(f"program of {program.name}: {why.partition(';')[0]}")
 
     def _offer(self, program: Program, plan: Plan, acts: bool) -> None:
         """Called by the thread of bounds: take the bound, keep the policy for later."""
         if self.over:
             return
-        with self.hand.lock:
+        with self.solver_state.lock:
             known = self.bound_of_view.get(program.view.name)
             if known is None or plan.upper_bound < known.upper_bound:
                 self.bound_of_view[program.view.name] = plan
-            before = self.hand.upper_bound
-            if program.view.joined is None and plan.upper_bound < self.hand.bound_plan.upper_bound:
-                self.hand.bound_plan = plan
+            before = self.solver_state.upper_bound
+            if (
+                program.view.joined is None
+                and plan.upper_bound < self.solver_state.bound_plan.upper_bound
+            ):
+                self.solver_state.bound_plan = plan
             if acts:
                 self.offers.append((program, plan))
         if program.view.joined is not None:
             bound = plan.upper_bound + self._slack(program.view)
-            self.hand.lower(bound, "elimination, with exclusive variables joined")
-        self.hand.note(
+            self.solver_state.lower(bound, "elimination, with exclusive variables joined")
+        self.solver_state.note(
             f"program of {program.name}, {plural(len(plan.basis), 'function')}",
-            "bound" if self.hand.upper_bound < before else "",
+            "bound" if self.solver_state.upper_bound < before else "",
         )
 
     def _take_offers(self, engines: list[Engine]) -> None:
         """Judge the policies of the programs that were solved meanwhile."""
-        if self.hand.proved is not None:
+        if self.solver_state.proved is not None:
             return
-        with self.hand.lock:
+        with self.solver_state.lock:
             offers, self.offers = self.offers, []
         for program, plan in offers:
             name = f"policy of program of {program.name}"
-            self._show(engines, self.hand.consider(name, program.view, plan.policy).arrays)
+            self._show(engines, self.solver_state.consider(name, program.view, plan.policy).arrays)
 
     def _show(self, engines: list[Engine], arrays: CompiledPolicy) -> None:
         """Let all fits know the states that a policy meets."""
         if not engines:
             return
-        states = self._states(arrays, derived_seed(self.wishes.seed, Purpose.VISITED))
+        states = self._states(arrays, derived_seed(self.settings.seed, Purpose.VISITED))
         for engine in engines:
             engine.fitting.meet(engine.view.states(states))
 
     def _states(self, arrays: CompiledPolicy, seed: int) -> Integers:
         """States that a policy meets."""
-        return self.hand.judge.arena.states(arrays, EPISODES, seed, self.hand.searching.check)
+        return self.solver_state.judge.arena.states(
+            arrays, EPISODES, seed, self.solver_state.searching.check
+        )
 
     def _engine(self, view: View, kind: str) -> Engine | None:
         """A fit to begin with; none if its tables or its states would be too large."""
@@ -328,27 +344,27 @@ class Loop:
         else:
             name = "fit of given functions"
         try:
-            fitting = Fitting(view.model, basis, Choices(), self.hand.searching.check)
-            left_out = fitting.trim(self.hand.searching.check)
-            arena, check = self.hand.judge.arena, self.hand.searching.check
-            begin(fitting, view, arena, EPISODES, self.wishes.seed, check)
+            fitting = Fitting(view.model, basis, Choices(), self.solver_state.searching.check)
+            left_out = fitting.trim(self.solver_state.searching.check)
+            arena, check = self.solver_state.judge.arena, self.solver_state.searching.check
+            begin(fitting, view, arena, EPISODES, self.settings.seed, check)
         except FsmdpError as error:
-            self.hand.note(f"{name}: {str(error).partition(';')[0]}")
+            self.solver_state.note(f"{name}: {str(error).partition(';')[0]}")
             return None
         if left_out:
-            self.hand.note(
+            self.solver_state.note(
                 f"{name}: {plural(left_out, 'function')} left out, of the largest tables"
             )
         return Engine(name, view, fitting)
 
     def _fit(self, engine: Engine) -> None:
         """One round: fit, judge, and meet more states."""
-        policy = engine.fitting.fit(self.hand.searching.check)
+        policy = engine.fitting.fit(self.solver_state.searching.check)
         engine.n_fits += 1
         name = f"{engine.name}, {plural(len(engine.fitting.basis), 'function')}"
-        judged = self.hand.consider(name, engine.view, policy)
+        judged = self.solver_state.consider(name, engine.view, policy)
         engine.best = max(engine.best, judged.mean)
-        seed = derived_seed(self.wishes.seed, Purpose.VISITED, engine.n_fits)
+        seed = derived_seed(self.settings.seed, Purpose.VISITED, engine.n_fits)
         states = self._states(judged.arrays, seed)
         engine.fitting.meet(engine.view.states(states))
 
@@ -369,7 +385,7 @@ class Loop:
                     self._take_offers([*engines, *fits])
                     yield
             engines.extend(sorted(fits, key=lambda one: one.best))
-        if not self.hand.timed:
+        if not self.solver_state.timed:
             for _ in range(min(bounding.left(), len(views))):
                 bounding.solve_next()
                 self._take_offers(engines)
@@ -381,22 +397,26 @@ class Loop:
 
     def _project(self, engine: Engine, engines: list[Engine]) -> None:
         """Exact values of a few variables, all others as they are met, give a policy."""
-        view, fitting, left = engine.view, engine.fitting, self.hand.searching.left()
+        view, fitting, left = engine.view, engine.fitting, self.solver_state.searching.left()
         if isinstance(view.model.actions, Actions):
             return
-        clock = self.hand.searching.branch(None if left is None else PROJECTION_SHARE * left)
+        clock = self.solver_state.searching.branch(
+            None if left is None else PROJECTION_SHARE * left
+        )
         try:
             frequencies = frequencies_of(fitting.pool, view.model.sizes)
             found = projections_of(view.model, frequencies, clock.check)
         except Stopped:
-            self.hand.searching.check()
+            self.solver_state.searching.check()
             return
         if not found:
             return
         self.projections[view.name] = found
         kept = len({position for one in found for position in one.kept})
         name = f"{view.name}projections onto {plural(kept, 'variable')}"
-        judged = self.hand.consider(name, view, policy_of(fitting, found, self.wishes.seed))
+        judged = self.solver_state.consider(
+            name, view, policy_of(fitting, found, self.settings.seed)
+        )
         self._show(engines, judged.arrays)
 
     def _everywhere(self, engine: Engine) -> list[Engine]:
@@ -408,11 +428,11 @@ class Loop:
         found = self.projections.get(engine.view.name, [])
         tables = functions_of(engine.view.model, found)
         if not found or not found[0].whole:
-            engine.fitting.take(tables, self.hand.searching.check)
+            engine.fitting.take(tables, self.solver_state.searching.check)
             return []
         fitting = engine.fitting.copy()
-        fitting.take(tables, self.hand.searching.check)
-        rng = generator(self.wishes.seed, Purpose.CROSSING)
+        fitting.take(tables, self.solver_state.searching.check)
+        rng = generator(self.settings.seed, Purpose.CROSSING)
         fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
         return [Engine(f"{engine.name}, everywhere", engine.view, fitting)]
 
@@ -422,13 +442,13 @@ class Loop:
         for engine in engines:  # the last of each view has the richest basis
             growing[engine.view.name] = engine
         rounds = 0
-        while growing and (self.wishes.rounds is None or rounds < self.wishes.rounds):
+        while growing and (self.settings.rounds is None or rounds < self.settings.rounds):
             rounds += 1
             # One whose last growth was in vain waits for the others.
             name = max(growing, key=lambda one: (growing[one].idle == 0, growing[one].best))
             engine = growing[name]
             batch = max(20, len(engine.fitting.basis) // GROWTH)
-            if not engine.fitting.grow(batch, self.hand.searching.check):
+            if not engine.fitting.grow(batch, self.solver_state.searching.check):
                 del growing[name]
                 continue
             better = False
@@ -446,8 +466,8 @@ class Loop:
         """Whether actions are listed, and states have few successors, so that they can be, too."""
         if view is None:
             return False
-        self.hand.compile("successors")
-        few = branching(view.model, self.hand.searching, self.wishes.seed)
+        self.solver_state.compile("successors")
+        few = branching(view.model, self.solver_state.searching, self.settings.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 
     def _search(self, view: View, base: Plan, what: str, share: float) -> None:
@@ -455,9 +475,9 @@ class Loop:
 
         The trivial bound leads a search astray where it says nothing, but nobody waits for it.
         """
-        left = self.hand.searching.left()
-        clock = self.hand.searching.branch(None if left is None else share * left)
-        _, guide = self.hand.best_of_view.get(view.name, (0.0, None))
+        left = self.solver_state.searching.left()
+        clock = self.solver_state.searching.branch(None if left is None else share * left)
+        _, guide = self.solver_state.best_of_view.get(view.name, (0.0, None))
         if guide is not None and resolve(view.model, guide).arrays is None:
             guide = None  # it finds joint actions, and a search looks at listed ones
         try:
@@ -467,7 +487,7 @@ class Loop:
                 base.bound.weights,
                 clock,
                 fallback=guide,
-                seed=self.wishes.seed,
+                seed=self.settings.seed,
                 trials=SEARCH_TRIALS if left is None else None,
             )
         except SizeError:
@@ -477,16 +497,16 @@ class Loop:
         # The values of a joined model are none that a file can prove.
         own = base if view.joined is None else None
         start = None if proof is None else StartBound(bound, proof, own)
-        better = self.hand.lower(bound, "search from the start", start)
+        better = self.solver_state.lower(bound, "search from the start", start)
         name = f"{view.name}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
             least = found.lower_bound - slack
-            self.hand.solved(name, view, found.policy, Proved(least, least, exact=False))
+            self.solver_state.solved(name, view, found.policy, Proved(least, least, exact=False))
             return
-        self.hand.note(name, "bound" if better else "")
-        self.hand.consider(name, view, found.policy)
-        if found.hopeful is not found.policy:
-            self.hand.consider(f"{name}, hopeful", view, found.hopeful)
+        self.solver_state.note(name, "bound" if better else "")
+        self.solver_state.consider(name, view, found.policy)
+        if found.optimistic is not found.policy:
+            self.solver_state.consider(f"{name}, hopeful", view, found.optimistic)
 
 
 def _same(basis: Basis) -> Basis:

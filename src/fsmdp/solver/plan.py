@@ -23,6 +23,7 @@ from fsmdp.planning.gap import Line
 from fsmdp.planning.joint import Joint, Programs
 from fsmdp.planning.plan import Plan
 from fsmdp.planning.planner import (
+    Callback,
     Fraction,
     OnOff,
     Planner,
@@ -30,15 +31,14 @@ from fsmdp.planning.planner import (
     Rounds,
     Seconds,
     Seed,
-    Tell,
     Tolerance,
-    check_tell,
+    check_callback,
 )
 from fsmdp.planning.problem import check_options_of_problem
 from fsmdp.planning.stagewise import Stagewise
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver.fitted import Fitted
-from fsmdp.solver.loop import Loop, Wishes
+from fsmdp.solver.loop import Loop, SolverOptions
 from fsmdp.solver.warm import warm
 
 
@@ -67,10 +67,10 @@ class Auto(Planner):
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
         warm("simulator")
 
-    def respond(self, request: Request, clock: Clock, tell: Tell | None) -> Plan:
+    def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:
         """The best policy and bound that were found."""
-        wishes = Wishes(self.gap, self.rounds, self.seed, self.tolerance, self.exact)
-        return Loop(request, clock, wishes, tell).run()
+        settings = SolverOptions(self.gap, self.rounds, self.seed, self.tolerance, self.exact)
+        return Loop(request, clock, settings, callback).run()
 
 
 def _check_episodes(model: FactoredMDP) -> None:
@@ -107,17 +107,17 @@ def plan(
     method: str | Planner = "auto",
     weights: Weights = "initial",
     *,
-    tell: Tell | None = None,
-    progress: bool | Tell = False,
+    callback: Callback | None = None,
+    progress: bool | Callback = False,
     **options: object,
 ) -> Plan:
     """A policy for the model and a certified upper bound on what any policy can earn.
 
     By default the solver looks for the best policy it can find and for the tightest bound, until
     the relative `gap` or the `time_limit` is reached, or nothing is left to try; with a basis it
-    stays within it. `tell` is called with each `Line` of its log. `progress=True` shows gap,
+    stays within it. `callback` is called with each `Line` of its log. `progress=True` shows gap,
     policy and bound in a bar once planning takes longer than two seconds, and of other methods
-    what they log; a function is called like `tell`.
+    what they log; a function is called like `callback`.
 
     `method` is another planner, such as `Stagewise(solver="simplex")`, or the name of one:
     "fitted", "programs", "stagewise", "joint", "cutting-planes", "bundled" or "ellipsoid".
@@ -130,20 +130,22 @@ def plan(
         name: options.pop(name) for name in OF_ELIMINATION if name in options
     }
     planner = find_planner(method, options)
-    check_tell(tell)
+    check_callback(callback)
     with _shown(progress, planner, model) as show_line:
 
         def hear(line: Line) -> None:
-            for one in (tell, show_line):
+            for one in (callback, show_line):
                 if one is not None:
                     one(line)
 
-        heard = tell if show_line is None else hear
-        return planner.plan(model, basis, weights, tell=heard, **of_elimination)
+        heard = callback if show_line is None else hear
+        return planner.plan(model, basis, weights, callback=heard, **of_elimination)
 
 
 @contextmanager
-def _shown(progress: bool | Tell, planner: Planner, model: FactoredMDP) -> Iterator[Tell | None]:
+def _shown(
+    progress: bool | Callback, planner: Planner, model: FactoredMDP
+) -> Iterator[Callback | None]:
     """What to call with each line of the log: the caller's function, a bar, or nothing.
 
     Of a planner that keeps no log, what the library says meanwhile is shown.

@@ -25,14 +25,14 @@ from fsmdp.simulation.simulate import CompiledModel, compile_model
 from fsmdp.solver.continuations import (
     Keys,
     Luck,
-    Places,
     Scenario,
     Setting,
+    VisitedStates,
     continue_each,
     fit_luck,
     hash_multipliers,
-    new_places,
     new_scenario,
+    new_visited_states,
 )
 
 MILLISECONDS = 100.0
@@ -84,7 +84,7 @@ class _Thread:
 
     rng: np.random.Generator
     scenario: Scenario
-    places: Places
+    visited: VisitedStates
     seconds: float = 0.0  # of the last pair of scenarios and arm
 
 
@@ -192,7 +192,7 @@ class Rollouts:
     def new_thread(self, rng: np.random.Generator, steps: int, n_arms: int) -> _Thread:
         """Room for a thread's scenarios and places."""
         scenario = new_scenario(self._compiled, steps, n_arms)
-        return _Thread(rng, scenario, new_places(PLACES, n_listed(self.model.actions)))
+        return _Thread(rng, scenario, new_visited_states(PLACES, n_listed(self.model.actions)))
 
     def run(
         self,
@@ -212,7 +212,7 @@ class Rollouts:
             row,
             self._multipliers,
             thread.scenario,
-            thread.places,
+            thread.visited,
         )
         continue_each(setting, thread.rng, values, arms, joint, returns)
 

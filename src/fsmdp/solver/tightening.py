@@ -486,7 +486,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class BoundingContext:
     """On which all programs are solved: what is known beforehand, and who hears of them."""
 
     weights: Weights
@@ -504,7 +504,7 @@ class Bounding(threading.Thread):
     Each plan is handed to `offer`, what fails to `skip`.
     """
 
-    def __init__(self, programs: Sequence[Program], terms: Terms, clock: Clock) -> None:
+    def __init__(self, programs: Sequence[Program], terms: BoundingContext, clock: Clock) -> None:
         super().__init__(name="fsmdp bounds", daemon=False)
         self.clock = clock
         self.first = threading.Event()

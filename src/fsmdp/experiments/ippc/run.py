@@ -227,7 +227,7 @@ def run_problems(
     executor: str = "local",
     workers: int = 1,
     address: str | None = None,
-    tell: Callable[[Problem, Result], None] | None = None,
+    callback: Callable[[Problem, Result], None] | None = None,
 ) -> dict[Problem, Result]:
     """Play the problems that a folder has no result of with these settings; all results."""
     target = make_folder(folder)
@@ -245,8 +245,8 @@ def run_problems(
         if "error" not in entry:
             write_file(_path(target, problem), seal(entry, indent=1))
         found[problem] = entry
-        if tell is not None:
-            tell(problem, entry)
+        if callback is not None:
+            callback(problem, entry)
 
     tasks = [Task(problem, settings) for problem in todo]
     if executor == "local" and workers == 1:  # one after another, each on all cores

@@ -34,7 +34,7 @@ def counts_of(statistics: Statistics) -> Counts:
     )
 
 
-class Said(NamedTuple):
+class PlannedValues(NamedTuple):
     """What a plan said: V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its
     uncertainty a sum of `widths`, one number for each cell met (where the look-up finds it: several
     of its numbers may share a cell). Index l belongs to step l + 1. Values that are no such sum
@@ -61,7 +61,7 @@ class Logs(NamedTuple):
 @compiled()
 def count_episode(
     layout: CellLayout,
-    said: Said,
+    said: PlannedValues,
     counts: Counts,
     term_known: NDArray[np.bool_],
     tables: Integers,
@@ -137,7 +137,7 @@ def count_episodes(
 ) -> None:
     """Count recorded episodes of these lengths, with nothing planned."""
     steps, n_entries = record.actions.shape[1], len(layout.cell_of)
-    said = Said(
+    said = PlannedValues(
         np.zeros((steps, layout.value_start[-1])),
         np.zeros((steps, n_entries)),
         np.zeros((steps, n_entries)),

@@ -11,11 +11,11 @@ import numpy as np
 
 from fsmdp.foundation.checks import check_size
 from fsmdp.learning.cells.balls import lowest_shares
-from fsmdp.learning.drawn.model import count_groups
 from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, LocalOptimism
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import check_stated
+from fsmdp.learning.sampled.model import count_groups
 from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.lookup import Integers

@@ -15,7 +15,6 @@ from fsmdp.learning.cells.confidence import reward_bounds, weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
 from fsmdp.learning.cells.together import indicators_of, sets_of
-from fsmdp.learning.drawn.model import Groups, count_groups
 from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, TieBreaker
 from fsmdp.learning.options import (
     LARGEST,
@@ -25,6 +24,7 @@ from fsmdp.learning.options import (
     check_structure,
     heuristic_label,
 )
+from fsmdp.learning.sampled.model import Groups, count_groups
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -230,8 +230,8 @@ class FactoredLearner(CountingLearner):
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
         self.network = network_of_structure(structure)
-        hoping = self.planned_by == SOLVER and self.hopes
-        self.products = products_of(structure, hoping) if independent else None
+        optimistic_sweep = self.planned_by == SOLVER and self.hopes
+        self.products = products_of(structure, optimistic_sweep) if independent else None
         if self.planned_by == SOLVER:
             counted = structure if self.products is None else self.products.counted
             self.groups = count_groups(structure, counted)
@@ -302,7 +302,7 @@ class FactoredLearner(CountingLearner):
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
         layout = self.cells.layout
         acting = Acting(
-            self._ties.policy(q + self.leaning(), largest, self.rng, self.lasting()),
+            self._ties.policy(q + self.empirical_part(), largest, self.rng, self.lasting()),
             _padded(
                 found.weights[:, network.value_columns] * network.values, layout.value_start[-1]
             ),
@@ -312,7 +312,7 @@ class FactoredLearner(CountingLearner):
         )
         return Planned(acting, found.lift, float(np.abs(found.weights).sum(axis=1).max()))
 
-    def leaning(self) -> Floats | float:
+    def empirical_part(self) -> Floats | float:
         """What is added to Q where an action is chosen, and nowhere else."""
         return 0.0
 

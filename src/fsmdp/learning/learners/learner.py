@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.learning.cells.kernel import Said
+from fsmdp.learning.cells.kernel import PlannedValues
 from fsmdp.learning.cells.layout import Cells, cell_lookup, cells_of
 from fsmdp.learning.cells.statistics import Statistics, known_reward_means
 from fsmdp.learning.options import as_seed, check_structure
@@ -47,14 +47,14 @@ class Acting(NamedTuple):
     q: Floats
     widths: Floats
     replan_at: Integers
-    start_values: Floats = Said._field_defaults["start_values"]
-    start_strides: Integers = Said._field_defaults["start_strides"]
+    start_values: Floats = PlannedValues._field_defaults["start_values"]
+    start_strides: Integers = PlannedValues._field_defaults["start_strides"]
 
     @property
-    def said(self) -> Said:
+    def said(self) -> PlannedValues:
         """The numbers without the policy."""
         # One layout for all learners: for another one the simulator would be compiled again.
-        return Said(np.ascontiguousarray(self.values), *self[2:])
+        return PlannedValues(np.ascontiguousarray(self.values), *self[2:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import POSITIVE, OneOf
-from fsmdp.learning.drawn.model import best_policy, model_of
 from fsmdp.learning.learners.factored import (
     PLANNERS,
     PROGRAM,
@@ -20,6 +19,7 @@ from fsmdp.learning.learners.factored import (
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import LearnerEntry, Options, builder
 from fsmdp.learning.options import as_choice, as_positive, check_structure
+from fsmdp.learning.sampled.model import best_policy, model_of
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats

@@ -30,7 +30,7 @@ OPTIMISM: Mapping[str, tuple[Kind, Value]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class LearnerContext:
     """What a learner is told of a model: never a probability.
 
     `policy` finds a policy of the true model by "exact" or a planning method, for those that learn
@@ -61,7 +61,7 @@ class LearnerEntry:
     name: str
     title: str
     description: str
-    build: Callable[[Told, Options], Learner] = field(repr=False)
+    build: Callable[[LearnerContext, Options], Learner] = field(repr=False)
     options: Mapping[str, tuple[Kind, Value]] = field(default_factory=dict, repr=False)
     uses_basis: bool = False
     takes_rewards: bool = False
@@ -69,10 +69,10 @@ class LearnerEntry:
     before: Options = field(default_factory=dict, repr=False)
 
 
-def builder(learner: Callable[..., Learner]) -> Callable[[Told, Options], Learner]:
+def builder(learner: Callable[..., Learner]) -> Callable[[LearnerContext, Options], Learner]:
     """How a learner is built whose arguments are what it is told, and its options by name."""
 
-    def build(told: Told, options: Options) -> Learner:
+    def build(told: LearnerContext, options: Options) -> Learner:
         return learner(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
 
     return build

@@ -12,8 +12,6 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.products import Ends
-from fsmdp.learning.drawn.hoping import Hoping, hoped_rows, hoping_of
-from fsmdp.learning.drawn.model import assemble, best_policy, initial_of
 from fsmdp.learning.learners.factored import (
     EVERY_EPISODE,
     JOINT,
@@ -29,6 +27,12 @@ from fsmdp.learning.learners.factored import (
 from fsmdp.learning.learners.learner import Acting, Planned
 from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
 from fsmdp.learning.options import as_choice, as_not_negative, check_stated
+from fsmdp.learning.sampled.model import assemble, best_policy, initial_of
+from fsmdp.learning.sampled.optimistic_sweep import (
+    OptimisticSweep,
+    optimistic_rows,
+    optimistic_sweep_of,
+)
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -39,7 +43,7 @@ from fsmdp.planning.greedy import q_entries_of
 PAPER, PRODUCT = "paper", "product"
 
 Preset = tuple[str, float, str, float]
-"""Confidence sets, growth of a cell that calls for a new plan, program, lean."""
+"""Confidence sets, growth of a cell that calls for a new plan, program, empirical weight."""
 
 PRESETS: dict[str, Preset] = {
     PAPER: ("weissman", EVERY_EPISODE, JOINT, 0.0),
@@ -50,7 +54,7 @@ PRESETS: dict[str, Preset] = {
 BY_SOLVER: Preset = ("mixture", 1.0, STAGEWISE, 0.0)
 """What `practical` stands for with the solver: the tightest sets, plans when a cell has doubled."""
 
-NO_LEAN = "0 is optimism alone"
+NO_WEIGHT = "0 is optimism alone"
 
 STEPS_GROWN = 0.2
 """Of all steps, until there is a new plan, where states are too many to be swept."""
@@ -68,10 +72,10 @@ class UCRLFactored(OptimisticFactored):
     have half of it each.
     `scale` multiplies squared radii; anything but 1 makes the learner heuristic.
 
-    Sets are wide for long, and optimistic values then tell actions apart by little. `lean` (4 for
-    `practical` with the program, else 0) lets what was seen on average decide more of it: plans
-    of episode k choose actions by Q + min(1, lean sqrt(horizon / k)) Q', with Q' of the program of
-    the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
+    Sets are wide for long, and optimistic values then tell actions apart by little.
+    `empirical_weight` (4 for `practical` with the program, else 0) adds the empirical Q-values:
+    plans of episode k choose actions by Q + min(1, weight sqrt(horizon / k)) Q', with Q' of the
+    program of the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
     factor times what actions differ by in Q', is part of its slack: of the order of sqrt(K) in K
     episodes while Q' is of the order of what can be earned.
 
@@ -103,11 +107,11 @@ class UCRLFactored(OptimisticFactored):
         known_rewards: Sequence[Reward] | None = None,
         independent: bool | None = None,
         planner: str = PROGRAM,
-        lean: float | None = None,
+        empirical_weight: float | None = None,
     ) -> None:
         as_choice(planner, "planner", PLANNERS)
         self.preset = as_choice(preset, "preset", PRESETS)
-        sets, growth, program, leaning = _stands_for(preset, planner)
+        sets, growth, program, preset_weight = _stands_for(preset, planner)
         sets = as_choice(sets if confidence is None else confidence, "confidence", CONFIDENCE)
         self.confidence = sets
         self.heuristic = CONFIDENCE[sets].heuristic
@@ -122,10 +126,10 @@ class UCRLFactored(OptimisticFactored):
                     "independent=False (or the preset 'paper') leaves groups out; leave that out, "
                     "or use planner='program'."
                 )
-            if lean:
+            if empirical_weight:
                 raise ModelError(
-                    f"planner='solver' does not lean, and lean is {lean!r}; leave that out, or use "
-                    "planner='program'."
+                    f"planner='solver' has no empirical weight, and empirical_weight is "
+                    f"{empirical_weight!r}; leave that out, or use planner='program'."
                 )
         super().__init__(
             structure,
@@ -138,19 +142,23 @@ class UCRLFactored(OptimisticFactored):
             independent=independent,
             planner=planner,
         )
-        self.lean = as_not_negative(leaning if lean is None else lean, "lean", NO_LEAN)
-        self.leant = Warm(capped=True).start(self.network) if self.lean else None
-        self.hoping: Hoping | None = None
+        self.empirical_weight = as_not_negative(
+            preset_weight if empirical_weight is None else empirical_weight,
+            "empirical_weight",
+            NO_WEIGHT,
+        )
+        self.empirical = Warm(capped=True).start(self.network) if self.empirical_weight else None
+        self.optimistic_sweep: OptimisticSweep | None = None
         if self.planned_by == SOLVER:
             assert self.products is not None
-            self.hoping = hoping_of(self.structure, self.products, self.cells)
-            if self.hoping is None and replan is None:
+            self.optimistic_sweep = optimistic_sweep_of(self.structure, self.products, self.cells)
+            if self.optimistic_sweep is None and replan is None:
                 self.growth = STEPS_GROWN
 
     @property
     def grows_by_steps(self) -> bool:
         """Whether all steps, and not some cell, are to have grown before there is a plan."""
-        return self.planned_by == SOLVER and self.hoping is None
+        return self.planned_by == SOLVER and self.optimistic_sweep is None
 
     def cell_bounds(self) -> Intervals:
         """The confidence sets as they stand, of what is counted."""
@@ -171,25 +179,25 @@ class UCRLFactored(OptimisticFactored):
             low, high = self.products.ends(low, high, self.first_cell)
         return self.with_known_rewards(replace(found, low=low, high=high))
 
-    def leaning(self) -> Floats | float:
+    def empirical_part(self) -> Floats | float:
         """Q of the program of what was seen on average, the less the more episodes there were."""
-        if self.leant is None:
+        if self.empirical is None:
             return 0.0
-        share = min(1.0, self.lean * math.sqrt(self.horizon / self.episode))
+        share = min(1.0, self.empirical_weight * math.sqrt(self.horizon / self.episode))
         seen = self.estimate()
-        weights = self.leant.plan(seen, self.start_means(), math.inf).weights
+        weights = self.empirical.plan(seen, self.start_means(), math.inf).weights
         return share * q_entries_of(self.network, seen, weights)
 
     def state(self) -> dict[str, np.ndarray]:
         """And the bases of the program of what was seen."""
-        leant = {} if self.leant is None else {"leant bases": self.leant.bases()}
-        return super().state() | leant
+        empirical = {} if self.empirical is None else {"empirical bases": self.empirical.bases()}
+        return super().state() | empirical
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take a state back."""
         super().restore(state)
-        if self.leant is not None:
-            self.leant.restart_from(state["leant bases"])
+        if self.empirical is not None:
+            self.empirical.restart_from(state["empirical bases"])
 
     def replan(self) -> Planned:
         """Plan over the confidence sets."""
@@ -198,13 +206,15 @@ class UCRLFactored(OptimisticFactored):
         assert self.products is not None
         found = self.with_known_rewards(self.cell_bounds())
         boxes = self.products.boxes(found.low, found.high, self.first_cell)
-        if self.hoping is not None:
-            return self._follow_hopes(self.hoping, found, boxes)
+        if self.optimistic_sweep is not None:
+            return self._follow_sweep(self.optimistic_sweep, found, boxes)
         return self._follow_candidates(found, boxes)
 
-    def _follow_hopes(self, hoping: Hoping, found: Intervals, boxes: Ends) -> Planned:
+    def _follow_sweep(
+        self, optimistic_sweep: OptimisticSweep, found: Intervals, boxes: Ends
+    ) -> Planned:
         """The greedy policy of the best values that boxes allow; they have a table of their own."""
-        solution = hoping.solve(self.cells, boxes, found.rewards)
+        solution = optimistic_sweep.solve(self.cells, boxes, found.rewards)
         layout, steps, policy = self.cells.layout, self.horizon, solution.compiled()
         assert policy is not None
         acting = Acting(
@@ -224,7 +234,7 @@ class UCRLFactored(OptimisticFactored):
         assert self.products is not None
         planned = self.follow(self.bounds())
         values = planned.acting.values.mean(axis=0)
-        rows = hoped_rows(self.counted_structure(), self.products, boxes, values)
+        rows = optimistic_rows(self.counted_structure(), self.products, boxes, values)
         initial = initial_of(self.structure, self.groups, self.cells, self.statistics)
         model = assemble(self.structure, self.cells, rows, found.rewards, initial)
         own = [("linear program", planned.acting.policy)]
@@ -234,21 +244,32 @@ class UCRLFactored(OptimisticFactored):
     def options(self) -> Sequence[str]:
         """Which sets, and whose values they are if the solver plans."""
         if self.planned_by == PROGRAM:
-            return (self.confidence, f"lean {self.lean:g}") if self.lean else (self.confidence,)
-        whose = "a model in the sets" if self.hoping is None else "all states in the sets"
+            return (
+                (self.confidence, f"empirical weight {self.empirical_weight:g}")
+                if self.empirical_weight
+                else (self.confidence,)
+            )
+        whose = "a model in the sets" if self.optimistic_sweep is None else "all states in the sets"
         return self.confidence, whose
 
 
 def _stands_for(preset: str, planner: str) -> Preset:
-    """Sets, growth, program and lean of a preset."""
+    """Sets, growth, program and empirical weight of a preset."""
     return BY_SOLVER if (preset, planner) == ("practical", SOLVER) else PRESETS[preset]
 
 
 def _fill_from_preset(options: Options) -> Options:
     """Say what a preset stands for, so that results tell which sets and program were used."""
-    confidence, growth, method, lean = _stands_for(options["preset"], options["planner"])
+    confidence, growth, method, empirical_weight = _stands_for(
+        options["preset"], options["planner"]
+    )
     replan = "episode" if growth == EVERY_EPISODE else growth
-    filled = {"confidence": confidence, "replan": replan, "method": method, "lean": lean}
+    filled = {
+        "confidence": confidence,
+        "replan": replan,
+        "method": method,
+        "empirical_weight": empirical_weight,
+    }
     return {name: filled.get(name) if value is None else value for name, value in options.items()}
 
 
@@ -263,11 +284,11 @@ ENTRY = LearnerEntry(
         "method": (OneOf(METHODS), None),
         "replan": (REPLAN, None),
         "planner": (OneOf(PLANNERS), PROGRAM),
-        "lean": (NOT_NEGATIVE, None),
+        "empirical_weight": (NOT_NEGATIVE, None),
         **OPTIMISM,
     },
     uses_basis=True,
     takes_rewards=True,
     complete=_fill_from_preset,
-    before={"lean": 0.0},
+    before={"empirical_weight": 0.0},
 )

@@ -84,7 +84,9 @@ def _prepared(machines: int) -> tuple[FactoredMDP, Optimum]:
 def _optimistic(sets: str, per_action: bool, model: FactoredMDP, seed: int) -> Learner:
     structure = model.structure(Basis.pairs(model))
     told = ungrouped(structure) if per_action else structure
-    return UCRLFactored(told, seed=seed, confidence=sets, known_rewards=model.rewards, lean=0)
+    return UCRLFactored(
+        told, seed=seed, confidence=sets, known_rewards=model.rewards, empirical_weight=0
+    )
 
 
 def _sampling(model: FactoredMDP, seed: int) -> Learner:

@@ -92,7 +92,7 @@ def _learner(name: str, learner: str, model: FactoredMDP, seed: int) -> Learner:
     basis = with_product(model) if name == MAINTENANCE else Basis.singles(model)
     structure = model.structure(basis)
     if learner == OURS:
-        return UCRLFactored(structure, seed=seed, lean=0, **known)
+        return UCRLFactored(structure, seed=seed, empirical_weight=0, **known)
     return UCRLProduct(structure, seed=seed, **known)
 
 

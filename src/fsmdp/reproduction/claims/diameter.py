@@ -124,8 +124,8 @@ def _towards(flat: FlatMDP, target: int) -> NDArray[np.int64] | None:
 
 
 def practical(model: FactoredMDP, seed: int) -> Learner:
-    """UCRL-Factored with its practical preset, but for what the paper's does not do: lean."""
-    return UCRLFactored(model.structure(Basis.singles(model)), seed=seed, lean=0)
+    """UCRL-Factored with its practical preset, but for what the paper's does not do: weigh empirical Q-values."""
+    return UCRLFactored(model.structure(Basis.singles(model)), seed=seed, empirical_weight=0)
 
 
 def run(form: Form, seed: int, tell: Tell) -> Evidence:

@@ -153,7 +153,7 @@ def _structure(model: FactoredMDP) -> Structure:
 def _learner(features: str, model: FactoredMDP, seed: int) -> Learner:
     structure = _structure(model)
     if features == OURS:
-        return UCRLFactored(structure, seed=seed, lean=0)
+        return UCRLFactored(structure, seed=seed, empirical_weight=0)
     if features == ONE_HOT:
         array = one_hot_features(structure)
     elif features == TWO:

@@ -85,7 +85,7 @@ class Realizable:
     def learner(self, options: Mapping[str, Any], model: FactoredMDP, seed: int) -> Learner:
         """UCRL-Factored, told the structure alone."""
         structure = model.structure(self.parameters.basis(model))
-        return UCRLFactored(structure, seed=seed, delta=DELTA, lean=0, **options)
+        return UCRLFactored(structure, seed=seed, delta=DELTA, empirical_weight=0, **options)
 
 
 def run(form: Form, seed: int, tell: Tell) -> Evidence:

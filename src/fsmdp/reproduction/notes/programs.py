@@ -49,7 +49,9 @@ def _prepare(name: str) -> tuple[FactoredMDP, Optimum]:
 
 def _learner(preset: str, model: FactoredMDP, seed: int) -> Learner:
     structure = model.structure(Basis.singles(model))
-    return UCRLFactored(structure, preset, seed=seed, known_rewards=model.rewards, lean=0)
+    return UCRLFactored(
+        structure, preset, seed=seed, known_rewards=model.rewards, empirical_weight=0
+    )
 
 
 def run_learners(runs: Runs, seed: int, tell: Tell) -> polars.DataFrame:

@@ -345,7 +345,7 @@ def pack_variables(sizes: tuple[int, ...], relevance: Relevance) -> Packing:
     )
 
 
-Tell = Callable[[float, float, float], None]
+Callback = Callable[[float, float, float], None]
 """Called with seconds since the search began, and the upper and the lower bound at the start."""
 
 GIGABYTE = 2**30
@@ -376,7 +376,7 @@ class Found:
     solved: bool
     status: Status | None  # why it ended before it was solved; None: no room, or trials made
     policy: ArrayPolicy
-    hopeful: ArrayPolicy
+    optimistic: ArrayPolicy
     trials: int
     states: int
     expanded: int
@@ -409,7 +409,7 @@ def search(
     trials: int | None = None,
     tolerance: float = 1e-6,
     memory_limit: int = GIGABYTE,
-    tell: Tell | None = None,
+    callback: Callback | None = None,
 ) -> Found:
     """Search from the start between a certified upper bound and a lower bound.
 
@@ -434,7 +434,7 @@ def search(
     memory_limit = as_whole(memory_limit, "memory_limit", 2**20)
     tolerance = as_number(tolerance, "tolerance", "it says when bounds have met")
     run = _Run(model, basis, weights, lower, fallback, seed, memory_limit)
-    status = run.go(clock, tolerance, trials, tell)
+    status = run.go(clock, tolerance, trials, callback)
     return run.result(status, tolerance, lower is not None)
 
 
@@ -540,7 +540,7 @@ class _Run:
         return tolerance * apart + 4 * self.rounding + backups
 
     def go(
-        self, clock: Clock, tolerance: float, trials: int | None, tell: Tell | None
+        self, clock: Clock, tolerance: float, trials: int | None, callback: Callback | None
     ) -> Status | None:
         """Trials, and sweeps in between, until something ends it; what the clock said."""
         began, since_sweep = time.perf_counter(), 0
@@ -578,8 +578,8 @@ class _Run:
             ):
                 self.sweep(clock)
                 since_sweep = 0
-            if tell is not None:
-                tell(time.perf_counter() - began, *self.bounds())
+            if callback is not None:
+                callback(time.perf_counter() - began, *self.bounds())
         self.sweep(clock)
         return clock.status
 
@@ -630,7 +630,7 @@ class _Run:
             ),
         )
 
-    def _policy(self, hopeful: bool, elsewhere: CompiledPolicy, safe: bool) -> ArrayPolicy:
+    def _policy(self, optimistic: bool, elsewhere: CompiledPolicy, safe: bool) -> ArrayPolicy:
         """The actions of one of the two bounds, wherever they lead from the start."""
         graph, model = self.store.graph, self.model
         count = int(graph.counts[graphs.STATES])
@@ -650,7 +650,7 @@ class _Run:
                 states,
                 step,
                 len(model.actions),
-                hopeful,
+                optimistic,
                 floor,
                 self.scale,
                 seen,

@@ -25,7 +25,7 @@ from fsmdp.solver.search.graph import (
 CLOSED = 5
 """Beside the ways in which an expansion ends: the bounds at the start have met."""
 
-HOPEFUL, CAUTIOUS, STRAYING, GUIDED = range(4)
+OPTIMISTIC_TRIAL, CAUTIOUS, STRAYING, GUIDED = range(4)
 """What a trial follows: the upper bounds, the lower ones, those but at one step, or the guide."""
 
 GIVE_UP = 10.0
@@ -167,7 +167,7 @@ def run_trials(
         # One kind of integer throughout: what is called with two is compiled twice.
         state: Any = np.int64(starts[i])
         length, status = 0, DONE
-        patience = gap / (GIVE_UP if turn == HOPEFUL else GIVE_UP_LATER)
+        patience = gap / (GIVE_UP if turn == OPTIMISTIC_TRIAL else GIVE_UP_LATER)
         stray = int(rng.random() * max(1, tally[2])) if turn == STRAYING else -1
         for step in range(horizon):
             if graph.first_action[state] == NOT_EXPANDED:
@@ -189,8 +189,8 @@ def run_trials(
                 taken = choose_apart(guide, room, values, step, n_actions, rng)
                 action = listed_action(ground, graph, state, taken, work, values)
             if action < 0:
-                hopeful = turn == HOPEFUL or not informed
-                action = _best_action(graph, state, column, rows, hopeful)
+                optimistic = turn == OPTIMISTIC_TRIAL or not informed
+                action = _best_action(graph, state, column, rows, optimistic)
             state = _next_state(graph, action, column, rows, patience, rng)
             if state < 0:
                 break
@@ -214,9 +214,9 @@ def run_trials(
 def _turn(tally: Integers, turns: int) -> int:
     """The kind of the next trial: in turn, without those that are paused."""
     turn = tally[0] % turns
-    if turn != HOPEFUL and tally[3 + 3 * turn] > 0:
+    if turn != OPTIMISTIC_TRIAL and tally[3 + 3 * turn] > 0:
         tally[3 + 3 * turn] -= 1
-        return HOPEFUL
+        return OPTIMISTIC_TRIAL
     return turn  # type: ignore[no-any-return]
 
 
@@ -252,7 +252,7 @@ def _other_action(
 
 
 @compiled(inner=True)
-def _best_action(graph: Graph, state: int, column: int, rows: Rows, hopeful: bool) -> int:
+def _best_action(graph: Graph, state: int, column: int, rows: Rows, optimistic: bool) -> int:
     """The action of the largest upper bound if `hopeful`, else lower; the other one breaks ties."""
     best, best_first, best_second = -1, -np.inf, -np.inf
     for a in range(graph.first_action[state], graph.end_action[state]):
@@ -261,7 +261,7 @@ def _best_action(graph: Graph, state: int, column: int, rows: Rows, hopeful: boo
             chance, target = rows.discount * graph.probability[entry], graph.target[entry]
             upper += chance * graph.upper[target, column + rows.ahead]
             lower += chance * graph.lower[target, column + rows.ahead]
-        first, second = (upper, lower) if hopeful else (lower, upper)
+        first, second = (upper, lower) if optimistic else (lower, upper)
         margin = rows.unit * (graph.first_entry[a + 1] - graph.first_entry[a] + 1)
         if (
             best < 0
@@ -316,7 +316,7 @@ def choose_actions(
     states: Indices,
     step: int,
     n_actions: int,
-    hopeful: bool,
+    optimistic: bool,
     floor: Floats,
     scale: float,
     seen: Integers,
@@ -344,7 +344,7 @@ def choose_actions(
                 chance, target = rows.discount * graph.probability[entry], graph.target[entry]
                 upper += chance * graph.upper[target, column]
                 lower += chance * graph.lower[target, column]
-            leading[a - first], other[a - first] = (upper, lower) if hopeful else (lower, upper)
+            leading[a - first], other[a - first] = (upper, lower) if optimistic else (lower, upper)
             top = max(top, leading[a - first])
         least = top - rows.unit * (most + 1)
         best = -1

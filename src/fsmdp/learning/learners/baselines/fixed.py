@@ -11,7 +11,7 @@ from fsmdp.foundation.checks import as_whole, check_size, show, show_count
 from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.baselines.enumerated import all_states, state_strides
 from fsmdp.learning.learners.learner import NEVER, CountingLearner, Learner, Planned
-from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
@@ -132,17 +132,17 @@ def _table(structure: Structure, act: Act, limit: int) -> Integers:
     return np.array(chosen, dtype=np.int64)
 
 
-def _build_plan(told: Told, options: Options) -> Learner:
+def _build_plan(told: LearnerContext, options: Options) -> Learner:
     method = options["method"]
     label = f"plan of the known model, {method}"
     return FixedPolicy(told.structure, told.policy(method), label=label)
 
 
-def _build_optimal(told: Told, _: Options) -> Learner:
+def _build_optimal(told: LearnerContext, _: Options) -> Learner:
     return FixedPolicy(told.structure, told.policy("exact"), label="exact optimum")
 
 
-def _build_random(told: Told, _: Options) -> Learner:
+def _build_random(told: LearnerContext, _: Options) -> Learner:
     return RandomLearner(told.structure)
 
 

@@ -21,7 +21,7 @@ from fsmdp.learning.learners.baselines.enumerated import (
     count_states,
 )
 from fsmdp.learning.learners.learner import Learner, Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerContext, LearnerEntry, Options
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
@@ -174,7 +174,7 @@ class LSVIUCB(OptimisticLearner):
 FEATURES = {"basis": action_features, "one-hot": one_hot_features}
 
 
-def from_features(told: Told, options: Options) -> dict[str, Any]:
+def from_features(told: LearnerContext, options: Options) -> dict[str, Any]:
     """Arguments of learners that are linear in features of state and action."""
     return {
         "structure": told.structure,
@@ -186,7 +186,7 @@ def from_features(told: Told, options: Options) -> dict[str, Any]:
     }
 
 
-def _build(told: Told, options: Options) -> Learner:
+def _build(told: LearnerContext, options: Options) -> Learner:
     return LSVIUCB(**from_features(told, options))
 
 

@@ -19,7 +19,7 @@ from fsmdp.learning.learners.baselines.lsvi import (
     state_features,
 )
 from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import OPTIMISM, LearnerContext, LearnerEntry, Options
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
@@ -104,7 +104,7 @@ class MatrixRL(LSVIUCB):
 STATES, BASIS = "one-hot", "basis"
 
 
-def _build(told: Told, options: Options) -> Learner:
+def _build(told: LearnerContext, options: Options) -> Learner:
     following = state_features(told.structure) if options["following"] == BASIS else None
     return MatrixRL(following=following, **from_features(told, options))
 

@@ -25,7 +25,7 @@ from fsmdp.learning.learners.baselines.enumerated import (
 from fsmdp.learning.learners.baselines.product import fill_cells, one_for_each_variable
 from fsmdp.learning.learners.learner import NEVER, Learner, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
-from fsmdp.learning.learners.registry import LearnerEntry, Options, Told
+from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.learning.options import as_positive
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
@@ -315,7 +315,7 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
         return array
 
 
-def _build(told: Told, options: Options) -> Learner:
+def _build(told: LearnerContext, options: Options) -> Learner:
     return OLIVE(
         told.structure,
         grid_values(told.structure, told.known_rewards, options["levels"]),

@@ -20,7 +20,7 @@ from fsmdp.planning.finish import plan_of_constant
 from fsmdp.planning.gap import Incumbent, Line, relative_gap
 from fsmdp.planning.normalise import Normalised
 from fsmdp.planning.plan import Effort, Plan, PlannedPolicy
-from fsmdp.planning.planner import Tell
+from fsmdp.planning.planner import Callback
 from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.greedy import Greedy
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
@@ -57,11 +57,13 @@ class StartBound:
     base: Plan | None = None  # None: any
 
 
-class Hand:
+class SolverState:
     """The best policy and the tightest bound so far, and how they came."""
 
-    def __init__(self, units: Normalised, clock: Clock, seed: int, tell: Tell | None) -> None:
-        self.model, self.clock, self.tell = units.model, clock, tell
+    def __init__(
+        self, units: Normalised, clock: Clock, seed: int, callback: Callback | None
+    ) -> None:
+        self.model, self.clock, self.callback = units.model, clock, callback
         self.units, model = units, units.model
         self.began = time.perf_counter()
         left = clock.left()
@@ -113,8 +115,8 @@ class Hand:
             gap = None if mean is None else self._gap(mean)
             line = Line(self.seconds(), tried, mean, error, self.upper_bound, gap, improved)
             self.log.append(line)
-        if self.tell is not None:
-            self.tell(self.units.line(line))
+        if self.callback is not None:
+            self.callback(self.units.line(line))
 
     def compile(self, engine: str) -> None:
         """Compile an engine before it is used, which does not count."""

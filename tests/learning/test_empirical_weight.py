@@ -45,16 +45,16 @@ def weights_of(planner):
     return made
 
 
-@pytest.mark.parametrize("lean", [0.0, 0.5, 3.0])
-def test_actions_have_the_largest_sum_of_hope_and_of_what_was_seen(model, lean):
-    learner = learner_of(model, fsmdp.Basis.singles(model), 40, lean=lean)
+@pytest.mark.parametrize("empirical_weight", [0.0, 0.5, 3.0])
+def test_actions_have_the_largest_sum_of_hope_and_of_what_was_seen(model, empirical_weight):
+    learner = learner_of(model, fsmdp.Basis.singles(model), 40, empirical_weight=empirical_weight)
     bounds = replace(learner.planned_for(learner.bounds()), together=learner.together)
     hopes = weights_of(learner.planner)
-    seen = [] if learner.leant is None else weights_of(learner.leant)
+    seen = [] if learner.empirical is None else weights_of(learner.empirical)
     policy = learner.replan().acting.policy
     network, steps = learner.network, range(1, model.horizon + 1)
     hoped = greedy_policy(network, bounds, hopes[0])
-    share = min(1.0, lean * math.sqrt(model.horizon / learner.episode))
+    share = min(1.0, empirical_weight * math.sqrt(model.horizon / learner.episode))
     states = [tuple(state) for state in np.ndindex(*model.sizes)]
     others = 0
     for step in steps:
@@ -68,7 +68,7 @@ def test_actions_have_the_largest_sum_of_hope_and_of_what_was_seen(model, lean):
                 total += share * np.array(means.q_values(state, step))
             assert total[action] >= total.max() - 1e-7
             others += values[action] < values.max() - 1e-6
-    assert (others > 0) == (lean > 0)
+    assert (others > 0) == (empirical_weight > 0)
 
 
 def actions_of(policy, entries, states, n_actions):
@@ -78,8 +78,8 @@ def actions_of(policy, entries, states, n_actions):
 
 def test_means_seen_are_distributions_where_nothing_was_seen(model):
     blocks = fsmdp.Basis.blocks(model, [[0, 1], [0, 2]])
-    learner = learner_of(model, blocks, 2, lean=1)
-    made = weights_of(learner.leant)
+    learner = learner_of(model, blocks, 2, empirical_weight=1)
+    made = weights_of(learner.empirical)
     learner.replan()
     most = model.structure(blocks).largest_return
     values = planned_values_of(learner, made[0], [tuple(s) for s in np.ndindex(*model.sizes)])
@@ -107,15 +107,17 @@ def test_what_leaning_costs_is_part_of_the_slack(model):
     exact = fsmdp.solve_exactly(model)
     structure = model.structure(fsmdp.Basis.pairs(model))
     slack = {3: 0.0, 0: 0.0}
-    for lean, seed in product(slack, range(4)):
-        learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, lean=lean, seed=seed)
+    for empirical_weight, seed in product(slack, range(4)):
+        learner = fsmdp.UCRLFactored(
+            structure, known_rewards=model.rewards, empirical_weight=empirical_weight, seed=seed
+        )
         plans = record_plans(learner)
         history = fsmdp.learn(model, learner, episodes=150, seed=seed)
         start = [(0, 1, 1)]
         for planned in plans:
             assert planned_values(learner, planned, start)[0] >= exact.start_value - 1e-7
         assert (history.slacks >= -1e-7).all()
-        slack[lean] += history.slacks.sum()
+        slack[empirical_weight] += history.slacks.sum()
         regret = np.cumsum(exact.start_value - history.returns)
         assert (regret <= history.observable_regret_bound() + 1e-9).all()
     assert slack[3] > 1.2 * slack[0]
@@ -136,15 +138,15 @@ def test_a_run_that_leans_resumes_bit_for_bit(tmp_path):
 
 def test_presets_lean_as_they_say(model):
     structure = model.structure(fsmdp.Basis.singles(model))
-    assert fsmdp.UCRLFactored(structure).lean == 4
-    assert "lean 4" in fsmdp.UCRLFactored(structure).describe()
-    assert fsmdp.UCRLFactored(structure, "paper").lean == 0
-    assert "lean" not in fsmdp.UCRLFactored(structure, "paper").describe()
+    assert fsmdp.UCRLFactored(structure).empirical_weight == 4
+    assert "empirical weight 4" in fsmdp.UCRLFactored(structure).describe()
+    assert fsmdp.UCRLFactored(structure, "paper").empirical_weight == 0
+    assert "empirical weight" not in fsmdp.UCRLFactored(structure, "paper").describe()
     independent = fsmdp.domains.sysadmin(3)
     told = independent.structure(fsmdp.Basis.singles(independent))
-    assert fsmdp.UCRLFactored(told, planner="solver").lean == 0
-    with pytest.raises(ModelError, match="does not lean"):
-        fsmdp.UCRLFactored(told, planner="solver", lean=1)
+    assert fsmdp.UCRLFactored(told, planner="solver").empirical_weight == 0
+    with pytest.raises(ModelError, match="no empirical weight"):
+        fsmdp.UCRLFactored(told, planner="solver", empirical_weight=1)
     for wrong in (-1, math.nan, math.inf, "much", True):
-        with pytest.raises(ModelError, match="lean: expected a number from 0"):
-            fsmdp.UCRLFactored(structure, lean=wrong)
+        with pytest.raises(ModelError, match="empirical_weight: expected a number from 0"):
+            fsmdp.UCRLFactored(structure, empirical_weight=wrong)

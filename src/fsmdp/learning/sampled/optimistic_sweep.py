@@ -19,7 +19,7 @@ from fsmdp.exact.flat import ENTRY_LIMIT
 from fsmdp.exact.solve import ExactSolution, expected_seconds, fit, sweep_back
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.products import Ends, Factor, Products
-from fsmdp.learning.drawn.model import assemble, entries_of
+from fsmdp.learning.sampled.model import assemble, entries_of
 from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
@@ -31,7 +31,7 @@ SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hoping:
+class OptimisticSweep:
     """How values of all states are found in the boxes of a structure's groups."""
 
     structure: Structure = field(repr=False)
@@ -68,7 +68,9 @@ class Hoping:
         return tables
 
 
-def hoping_of(structure: Structure, products: Products, cells: Cells) -> Hoping | None:
+def optimistic_sweep_of(
+    structure: Structure, products: Products, cells: Cells
+) -> OptimisticSweep | None:
     """None where there are too many states, or actions are made of variables."""
     if isinstance(structure.actions, Actions):
         return None
@@ -77,10 +79,12 @@ def hoping_of(structure: Structure, products: Products, cells: Cells) -> Hoping 
     if needed is None or needed > SECONDS:
         return None
     factors = products.factors_of(structure.independent)
-    return Hoping(structure, factors, fit(model, ENTRY_LIMIT)[0])
+    return OptimisticSweep(structure, factors, fit(model, ENTRY_LIMIT)[0])
 
 
-def hoped_rows(counted: Structure, products: Products, boxes: Ends, values: Floats) -> list[Floats]:
+def optimistic_rows(
+    counted: Structure, products: Products, boxes: Ends, values: Floats
+) -> list[Floats]:
     """For each group the laws of its box that are best for what its values are worth.
 
     `values` hold what each value of each function's scope is worth, function after function. Of

@@ -55,7 +55,7 @@ def hopeful(model, **options):
 def boxes_of(model, learner, width, rng):
     """Boxes around the true law of every factor, and the law itself."""
     truth = np.zeros(learner.products.n_boxes)
-    for number, factor in enumerate(learner.hoping.factors):
+    for number, factor in enumerate(learner.optimistic_sweep.factors):
         cases, rows = model.dynamics.mechanisms[number].cases, []
         parents = learner.structure.group_parents[number]
         for group in range(len(parents)):
@@ -65,7 +65,7 @@ def boxes_of(model, learner, width, rng):
         truth[factor.first_box : factor.first_box + len(flat)] = flat
     low = np.clip(truth - width * rng.random(len(truth)), 0, 1)
     high = np.clip(truth + width * rng.random(len(truth)), 0, 1)
-    for factor in learner.hoping.factors:  # with two values, each end belongs to both
+    for factor in learner.optimistic_sweep.factors:  # with two values, each end belongs to both
         if factor.n_values == 2:
             own = slice(factor.first_box, factor.first_box + 2 * factor.n_cells)
             low[own].reshape(-1, 2)[:, 0] = 1 - high[own].reshape(-1, 2)[:, 1]
@@ -74,7 +74,7 @@ def boxes_of(model, learner, width, rng):
 
 
 def solved(learner, low, high):
-    return learner.hoping.solve(learner.cells, (low, high), learner.known_means)
+    return learner.optimistic_sweep.solve(learner.cells, (low, high), learner.known_means)
 
 
 @pytest.mark.parametrize("model", [three_valued(), coins()], ids=["three-valued", "coins"])
@@ -101,7 +101,7 @@ def test_one_step_back_is_above_every_product_of_laws_in_the_boxes(model, seed):
     drawn = []
     for _ in range(30):
         rows = np.zeros(len(truth))
-        for factor in learner.hoping.factors:
+        for factor in learner.optimistic_sweep.factors:
             n, begin = factor.n_values, factor.first_box
             for cell in range(factor.n_cells):
                 own = slice(begin + cell * n, begin + (cell + 1) * n)
@@ -136,14 +136,14 @@ def test_one_step_back_takes_the_best_law_of_each_group_by_linear_programs():
     learner, flat = hopeful(model), fsmdp.solve_exactly(model).flat
     low, high, _ = boxes_of(model, learner, 0.3, np.random.default_rng(1))
     found = solved(learner, low, high).values[0]
-    orders = _orders(learner.hoping.contractions)
+    orders = _orders(learner.optimistic_sweep.contractions)
     last = flat.rewards.max(axis=0).reshape(4, 3, 2)  # an axis for each group
     for number, state in enumerate(product(range(2), range(2), range(3), range(2))):
         best = -np.inf
         for action in range(3):
             worth = last
             for group in orders[action]:
-                own = _row(learner, learner.hoping.factors[group], action, state)
+                own = _row(learner, learner.optimistic_sweep.factors[group], action, state)
                 worth = np.apply_along_axis(_most, group, worth, low[own], high[own])
                 worth = np.expand_dims(worth, group)
             best = max(best, flat.rewards[action, number] + worth.item())
@@ -206,10 +206,10 @@ def test_it_ends_at_the_optimum_and_a_checkpoint_goes_on(tmp_path):
 
 
 def test_where_states_are_too_many_the_program_bounds_and_candidates_act(monkeypatch):
-    monkeypatch.setattr("fsmdp.learning.drawn.hoping.SECONDS", -1.0)
+    monkeypatch.setattr("fsmdp.learning.sampled.optimistic_sweep.SECONDS", -1.0)
     model = fsmdp.domains.sysadmin(4, horizon=5)
     learner = hopeful(model)
-    assert learner.hoping is None
+    assert learner.optimistic_sweep is None
     history = fsmdp.learn(model, learner, episodes=300, seed=0)
     best = fsmdp.solve_exactly(model).start_value
     assert (history.optimistic_values >= best - 1e-9).all()
@@ -222,7 +222,7 @@ def test_where_states_are_too_many_the_program_bounds_and_candidates_act(monkeyp
 def test_joint_actions_are_left_to_the_program():
     model = fsmdp.domains.sysadmin(3, horizon=4, administrators=2)
     learner = hopeful(model)
-    assert learner.hoping is None
+    assert learner.optimistic_sweep is None
     assert (fsmdp.learn(model, learner, episodes=3).optimistic_values >= 0).all()
 
 
