@@ -124,7 +124,7 @@ def _towards(flat: FlatMDP, target: int) -> NDArray[np.int64] | None:
 
 
 def practical(model: FactoredMDP, seed: int) -> Learner:
-    """UCRL-Factored with its practical preset, but for what the paper's does not do: weigh empirical Q-values."""
+    """UCRL-Factored with its practical preset, without empirical Q-values, as in the paper."""
     return UCRLFactored(model.structure(Basis.singles(model)), seed=seed, empirical_weight=0)
 
 
