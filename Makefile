@@ -48,7 +48,7 @@ PYTEST := $(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checks compiled coverage browser bench docs format clean
+.PHONY: help demo test quick checks compiled coverage browser bench docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation
 	@$(MAKE) --no-print-directory -j 2 checks compiled
 	@echo "== tests"
 	@$(PYTEST) --durations=10
+
+quick: $(INSTALLED_DEV) ## format, lint, types and the tests of what changed since the last commit
+	@$(BIN)/ruff format --check -q && $(BIN)/ruff check -q && $(BIN)/mypy
+	@tests=$$($(BIN)/python tests/changed.py); \
+	test -z "$$tests" || OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --maxfail=3 $$tests
 
 checks:
 	@echo "== formatting"

@@ -75,9 +75,9 @@ class UCRLFactored(OptimisticFactored):
     Sets are wide for long, and optimistic values then tell actions apart by little.
     `empirical_weight` (4 for `practical` with the program, else 0) adds the empirical Q-values:
     plans of episode k choose actions by Q + min(1, weight sqrt(horizon / k)) Q', with Q' of the
-    program of the mean of what was seen. V_1 is the same upper bound. What a step loses by it, at most that
-    factor times what actions differ by in Q', is part of its slack: of the order of sqrt(K) in K
-    episodes while Q' is of the order of what can be earned.
+    program of the mean of what was seen. V_1 is the same upper bound. What a step loses by it,
+    at most that factor times what actions differ by in Q', is part of its slack: of the order
+    of sqrt(K) in K episodes while Q' is of the order of what can be earned.
 
     Where the structure states independence, sets for functions of several groups are products of
     those of their parts; `independent=False` counts them as they are, as `paper` does by itself.
