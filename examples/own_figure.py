@@ -24,7 +24,7 @@ def main(path: str = "ring.png") -> None:
     figure, (network, closing, episode) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     model.plot(ax=network)
     plan.plot(ax=closing)
-    fsmdp.plot.plans(model, plan, ax=episode)
+    fsmdp.plot.trajectories(model, plan, ax=episode)
     closing.set_title("policy and bound")
     episode.set_title("an episode")
     figure.savefig(path, dpi=120)

@@ -15,9 +15,9 @@ from .errors import PoorPolicyWarning as PoorPolicyWarning
 from .errors import SizeError as SizeError
 from .errors import TrivialBoundWarning as TrivialBoundWarning
 from .errors import WidthError as WidthError
+from .exact.evaluation import evaluate_exactly as evaluate_exactly
 from .exact.solve import Exact as Exact
 from .exact.solve import ExactSolution as ExactSolution
-from .exact.solve import evaluate_exactly as evaluate_exactly
 from .exact.solve import solve_exactly as solve_exactly
 from .experiments.comparing import compare as compare
 from .interop import rddl as rddl

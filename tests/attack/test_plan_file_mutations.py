@@ -31,9 +31,9 @@ from fsmdp.foundation.disk import (
     seal,
 )
 from fsmdp.model.files import to_dict
+from fsmdp.solver.judge import View
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search
-from fsmdp.solver.view import View
 from fsmdp.verification import checker
 from fsmdp.verification.values import start_values
 from tests.mutations import damaged, mutated_data

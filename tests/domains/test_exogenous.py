@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from fsmdp.domains import ExogenousBlock, exogenous_basis, exogenous_block
 from fsmdp.errors import ModelError
+from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.exact.solve import evaluate_exactly, solve_exactly
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.simulation.rollout import rollout
 
 parameters = st.builds(

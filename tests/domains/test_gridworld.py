@@ -7,8 +7,9 @@ import pytest
 
 from fsmdp.domains import gridworld
 from fsmdp.errors import ModelError
+from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.exact.solve import evaluate_exactly, solve_exactly
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.simulation.rollout import rollout
 
 

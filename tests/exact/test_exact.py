@@ -26,7 +26,7 @@ from fsmdp import (
     evaluate_exactly,
     rollout,
 )
-from fsmdp.exact import solve as evaluation
+from fsmdp.exact import evaluation
 from fsmdp.exact import solve as exact_module
 from fsmdp.exact.contraction import plan_contractions
 from fsmdp.exact.flat import enumerate_states, solve_flat

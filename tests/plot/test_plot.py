@@ -194,11 +194,11 @@ def test_dependencies_under_some_actions_are_told_apart():
 
 
 def test_a_raster_shows_the_states_of_an_episode():
-    axes = fsmdp.plot.plans(RING, "wait", seed=3)
+    axes = fsmdp.plot.trajectories(RING, "wait", seed=3)
     found = record(RING, "wait", seed=3)
     assert axes.images[0].get_array().tolist() == found.states[0, :-1].T.tolist()
     assert axes.get_xticklabels()[0].get_text() == "1  wait"
-    many = fsmdp.plot.plans(RING, "wait", episodes=5)
+    many = fsmdp.plot.trajectories(RING, "wait", episodes=5)
     assert many.get_xlabel() == "step"
     for shown in (axes, many):
         assert shown.images[0].colorbar.get_ticks().tolist() == [0, 1]

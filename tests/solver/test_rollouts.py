@@ -8,8 +8,9 @@ import pytest
 import fsmdp
 from fsmdp.domains.random import random_model
 from fsmdp.errors import ModelError, PolicyError
+from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.exact.solve import evaluate_exactly, solve_exactly
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.ippc.run import DOMAINS
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.simulate import compile_model

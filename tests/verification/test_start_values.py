@@ -18,9 +18,9 @@ import fsmdp
 from fsmdp import domains
 from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.planning.bound import StartProof
+from fsmdp.solver.judge import View, views_of
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search, rounding
-from fsmdp.solver.view import View, views_of
 from fsmdp.verification import checker
 from fsmdp.verification.checker import Box, Start
 from fsmdp.verification.values import ListedStates, list_actions, start_values

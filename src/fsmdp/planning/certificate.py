@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.elimination import Maximum
+from fsmdp.elimination.max_sum import Maximum
 from fsmdp.foundation.numbers import facts_table, plain, upper
 from fsmdp.foundation.threads import cores
 from fsmdp.model.marginals import EPSILON, UNDERFLOW

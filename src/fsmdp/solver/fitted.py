@@ -16,8 +16,7 @@ from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis
-from fsmdp.solver.judge import Arena, Judge, arena_of
-from fsmdp.solver.view import View
+from fsmdp.solver.judge import Arena, Judge, View, arena_of
 
 IDLE_SHARE = 4
 """Doing nothing meets few states: a fraction of the episodes suffices."""

@@ -25,6 +25,7 @@ from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
+from fsmdp.solver.judge import View, listed_view, views_of
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -44,7 +45,6 @@ from fsmdp.solver.state import (
     rounding,
 )
 from fsmdp.solver.tightening import Bounding, BoundingContext, Program
-from fsmdp.solver.view import View, listed_view, views_of
 
 EPISODES = 400
 """Of each policy, whose states join the pools."""

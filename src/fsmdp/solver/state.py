@@ -25,9 +25,8 @@ from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.greedy import Greedy
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
-from fsmdp.solver.judge import Judge, Judged, arena_of
+from fsmdp.solver.judge import Judge, Judged, View, arena_of
 from fsmdp.solver.search.search import Found
-from fsmdp.solver.view import View
 from fsmdp.solver.warm import warm
 
 RESERVE, ENOUGH = 0.1, 2.0

@@ -52,8 +52,7 @@ from fsmdp.planning.stagewise import Stagewise
 from fsmdp.policies.resolve import array_policy
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import MOST_VARIABLES, backup_size, extensions, with_scopes
-from fsmdp.solver.judge import arena_of
-from fsmdp.solver.view import View
+from fsmdp.solver.judge import View, arena_of
 
 LARGEST_BACKUP = 2**12
 """Numbers in the backups of a function."""

@@ -24,10 +24,9 @@ from fsmdp.planning.joint import Programs
 from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.policies.resolve import resolve
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import CHUNK, TOGETHER, arena_of
+from fsmdp.solver.judge import CHUNK, TOGETHER, View, arena_of
 from fsmdp.solver.search.graph import branching
 from fsmdp.solver.search.search import search
-from fsmdp.solver.view import View
 
 log = logging.getLogger("fsmdp")
 

@@ -26,8 +26,7 @@ from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import ArrayPolicy, array_policy
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import Judge, arena_of
-from fsmdp.solver.view import View
+from fsmdp.solver.judge import Judge, View, arena_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

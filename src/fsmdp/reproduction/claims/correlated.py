@@ -11,8 +11,9 @@ import polars
 
 from fsmdp.domains.gridworld import gridworld
 from fsmdp.domains.maintenance import maintenance
+from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.exact.solve import evaluate_exactly, solve_exactly
+from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.learning.learners.baselines.product import UCRLProduct
 from fsmdp.learning.learners.learner import Learner
