@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from fsmdp.bounds.bellman import bellman_rows, network_of_model, reward_scale, state_means
+from fsmdp.bounds.highs import LiveProgram
+from fsmdp.bounds.joint import joint_program
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import bellman_rows, network_of_model, reward_scale, state_means
-from fsmdp.planning.highs import LiveProgram
-from fsmdp.planning.joint import joint_program
 
 
 def plan_stages_plainly(model: FactoredMDP, basis: Basis) -> tuple[Floats, float]:

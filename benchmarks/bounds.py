@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import fsmdp
-from fsmdp.interop.rddl.loading import object_basis
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.problem import problem_of_model
+from fsmdp.bounds.clock import Clock, Stopped
+from fsmdp.bounds.problem import problem_of_model
+from fsmdp.io.rddl.loading import object_basis
 from fsmdp.solver.tightening import BUDGET, Tightening
 
 SECONDS = 20.0

@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 import fsmdp
-from fsmdp.planning.bellman import network_of_model, state_means
-from fsmdp.planning.certificate import separate
-from fsmdp.planning.clock import Clock
-from fsmdp.planning.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
-from fsmdp.planning.ellipsoid import solve_ellipsoid
-from fsmdp.planning.joint import solve_joint
+from fsmdp.bounds.bellman import network_of_model, state_means
+from fsmdp.bounds.certificate import separate
+from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.cutting_planes import solve_joint_by_cuts, solve_stages_by_cuts
+from fsmdp.bounds.ellipsoid import solve_ellipsoid
+from fsmdp.bounds.joint import solve_joint
 
 console = Console(highlight=False)
 

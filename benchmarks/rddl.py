@@ -19,8 +19,8 @@ import numpy as np
 from rich.console import Console
 
 import fsmdp
-from fsmdp.planning.bellman import network_of_model
-from fsmdp.planning.greedy import greedy_policy
+from fsmdp.bounds.bellman import network_of_model
+from fsmdp.bounds.greedy import greedy_policy
 
 console = Console(highlight=False, soft_wrap=True)
 DOCS = Path(__file__).parent.parent / "docs"

@@ -18,7 +18,7 @@ import polars as pl
 from rich.console import Console
 
 import fsmdp
-from fsmdp.experiments.ippc.run import DOMAINS
+from fsmdp.reproduction.ippc.run import DOMAINS
 from fsmdp.simulation.gap import idle_action
 
 LAST = 100

@@ -85,8 +85,8 @@ def speed(runs=16, episodes=250):
 
 def report_size(runs=100, episodes=300):
     """Size of the report of many runs."""
-    from fsmdp.experiments.report import write_report
     from fsmdp.experiments.runner import compare
+    from fsmdp.report import write_report
 
     with tempfile.TemporaryDirectory() as folder:
         compare(sweep(runs, episodes, "sysadmin:ring:4", "tabular-psrl"), Path(folder) / "runs")

@@ -5,7 +5,7 @@ from collections import Counter
 from fractions import Fraction
 
 import fsmdp
-from fsmdp.model.files import from_bytes, to_dict
+from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.verification import checker
 from tests.mutations import damaged, mutated_data
 

@@ -15,11 +15,11 @@ from fsmdp.experiments.executors.local import LocalExecutor
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
 from fsmdp.foundation.disk import seal
-from fsmdp.interop.rddl.build import Imported
-from fsmdp.interop.rddl.loading import recall, store
+from fsmdp.io.models import to_dict
+from fsmdp.io.rddl.build import Imported
+from fsmdp.io.rddl.loading import recall, store
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.run.history import SERIES
-from fsmdp.model.files import to_dict
 from fsmdp.policies.arrays import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.reproduce import read_evidence, write_evidence

@@ -19,10 +19,10 @@ from fsmdp.domains import DOMAINS
 from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.executors.protocol import EXECUTORS
 from fsmdp.experiments.reading import read_specification
-from fsmdp.experiments.report.curves import CHARTS
-from fsmdp.interop.rddl.sources import find_source
+from fsmdp.io.rddl.sources import find_source
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.registry import LEARNERS
+from fsmdp.report.curves import CHARTS
 from fsmdp.solver.plan import METHODS
 
 ROOT = Path(__file__).parents[1]

@@ -50,7 +50,7 @@ def _register_after(spec: ModuleSpec) -> None:
 
 def _register(gymnasium: ModuleType) -> None:
     from fsmdp.domains.registry import register_all
-    from fsmdp.interop.rddl.loading import register_problems
+    from fsmdp.io.rddl.loading import register_problems
 
     register_all(gymnasium)
     register_problems(gymnasium)

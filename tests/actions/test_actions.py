@@ -12,8 +12,8 @@ from tests.joint_models import allowed_by_hand, joint_actions, joint_model
 
 import fsmdp
 from fsmdp.foundation.disk import seal
+from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.model.actions import MOST_LISTED
-from fsmdp.model.files import from_bytes, to_dict
 
 BINARY = [fsmdp.Variable(f"reboot-{i}", 2) for i in range(4)]
 VALVE = fsmdp.Variable("valve", 3)

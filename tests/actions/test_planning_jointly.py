@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.joint_models import all_states, joint_model
 
 import fsmdp
+from fsmdp.bounds.bellman import network_of_model
+from fsmdp.bounds.certificate import separate
 from fsmdp.elimination import build
 from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.rows import sample
-from fsmdp.planning.bellman import network_of_model
-from fsmdp.planning.certificate import separate
 from fsmdp.policies.joint import joint_network
 
 SEEDS = st.integers(0, 10**6)

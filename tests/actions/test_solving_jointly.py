@@ -5,8 +5,8 @@ import pytest
 from tests.joint_models import joint_model
 
 import fsmdp
+from fsmdp.online.rollouts import Rollouts, single_changes
 from fsmdp.policies.resolve import resolve
-from fsmdp.solver.rollouts import Rollouts, single_changes
 from fsmdp.solver.search.search import search
 
 

@@ -30,7 +30,7 @@ from fsmdp.foundation.disk import (
     read_arrays,
     seal,
 )
-from fsmdp.model.files import to_dict
+from fsmdp.io.models import to_dict
 from fsmdp.solver.judge import View
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search

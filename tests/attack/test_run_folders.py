@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fsmdp.errors import FsmdpError
-from fsmdp.experiments.report import write_report
 from fsmdp.experiments.runner import compare
 from fsmdp.foundation.disk import seal
+from fsmdp.report import write_report
 from tests.experiments.sweeps import Here, episodes_of, ring
 from tests.mutations import damaged, mutated_data
 from tests.test_damage import learn, read_checkpoint, read_runs

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp import domains
+from fsmdp.bounds import planner
+from fsmdp.bounds.gap import Line
+from fsmdp.bounds.problem import problem_of_model
 from fsmdp.cli import entry as cli
 from fsmdp.cli.plan import row_of
-from fsmdp.planning import planner
-from fsmdp.planning.gap import Line
-from fsmdp.planning.problem import problem_of_model
 
 
 def run(*arguments):

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fsmdp.cli import entry, screen
-from fsmdp.interop.rddl import loading as cache
+from fsmdp.io.rddl import loading as cache
 
 
 def command(*arguments, **options):

@@ -10,8 +10,8 @@ import fsmdp
 from fsmdp.cli import entry as cli
 from fsmdp.experiments import runner as single
 from fsmdp.experiments.store import read_results
-from fsmdp.experiments.summary import chance_of_regret
 from fsmdp.foundation.numbers import with_error
+from fsmdp.report.summary import chance_of_regret
 
 RING = "sysadmin:ring:3:horizon=4"
 

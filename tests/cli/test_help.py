@@ -16,7 +16,7 @@ from fsmdp.cli.discover import MOST_EPISODES
 from fsmdp.cli.entry import app
 from fsmdp.domains import DOMAINS
 from fsmdp.experiments.learners import options_of
-from fsmdp.interop.rddl import sources
+from fsmdp.io.rddl import sources
 from fsmdp.learning.learners.registry import LEARNERS
 from fsmdp.simulation.rollout import MOST_RECORDED
 

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fsmdp
+from fsmdp.bounds.joint import joined_variables, network_sizes
 from fsmdp.cli import entry
-from fsmdp.planning.joint import joined_variables, network_sizes
 
 
 def run(*arguments):
@@ -56,7 +56,7 @@ def test_a_network_beyond_the_limit_is_said_to_be_too_wide():
 
 
 def test_the_edges_of_a_ring_s_cost_network_are_those_of_the_ring():
-    from fsmdp.planning.bellman import network_of_model
+    from fsmdp.bounds.bellman import network_of_model
 
     model = fsmdp.domains.sysadmin(6)
     network, _ = network_of_model(model, fsmdp.Basis.singles(model))

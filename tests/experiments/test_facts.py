@@ -66,8 +66,8 @@ def test_what_is_too_wide_to_plan_is_none_and_the_rest_is_there(monkeypatch):
     def refuse(*_, **__):
         raise fsmdp.WidthError("too wide")
 
-    monkeypatch.setattr("fsmdp.planning.joint.Programs.plan", refuse)
-    monkeypatch.setattr("fsmdp.planning.bellman.network_of_model", refuse)
+    monkeypatch.setattr("fsmdp.bounds.joint.Programs.plan", refuse)
+    monkeypatch.setattr("fsmdp.bounds.bellman.network_of_model", refuse)
     found = described("sysadmin:ring:4")
     assert found.plan_upper_bound is None
     assert found.induced_width is None

@@ -155,7 +155,7 @@ def test_workers_find_the_module_too(folder):
 
 
 def test_a_report_of_an_environment_is_written(folder):
-    from fsmdp.experiments.report import write_report
+    from fsmdp.report import write_report
 
     asked, _ = read_specification(folder / "own.toml", allow_code=True)
     compare(asked, folder / "runs", Here())

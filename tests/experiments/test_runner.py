@@ -30,10 +30,10 @@ from fsmdp.experiments.store import (
     read_results,
     write_json,
 )
-from fsmdp.experiments.summary import Interval, summarise
 from fsmdp.experiments.work import Place
 from fsmdp.foundation import disk as arrays
 from fsmdp.foundation.disk import seal
+from fsmdp.report.summary import Interval, summarise
 
 DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
 

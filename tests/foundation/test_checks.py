@@ -23,7 +23,7 @@ from fsmdp import (
     solve_exactly,
 )
 from fsmdp.foundation.checks import WIDTH, show, show_count, show_names
-from fsmdp.model.files import to_dict
+from fsmdp.io.models import to_dict
 
 FAIR = [0.5, 0.5]
 X = Variable("x", 2)

@@ -13,8 +13,8 @@ from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
 from fsmdp.experiments.catalog import BASES
 from fsmdp.experiments.executors.protocol import EXECUTORS, choose_executor
-from fsmdp.experiments.report.curves import CHARTS
 from fsmdp.foundation.registry import Registry
+from fsmdp.report.curves import CHARTS
 
 OWN = """
 import fsmdp

@@ -91,7 +91,7 @@ def test_the_returns_that_a_judge_compares_are_not_those_of_a_rollout(seed):
 
 def test_generators_are_made_in_one_place():
     """But for those that are given none, models of a seed, and constants that are no draws."""
-    allowed = {"foundation/streams.py", "interop/rddl/agent.py", "solver/continuations.py"}
+    allowed = {"foundation/streams.py", "io/rddl/agent.py", "online/continuations.py"}
     allowed |= {"verification/values.py"}
     allowed |= {
         f"domains/{name}.py" for name in ("exogenous", "influence", "proposition", "random")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.bounds.test_plan_files import run_apart
 from tests.mutations import mutated_arrays
-from tests.planning.test_plan_files import run_apart
 
 import fsmdp
 from fsmdp import FsmdpError, domains

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.bounds.bellman import Intervals
 from fsmdp.cli import entry as cli
 from fsmdp.experiments.learners import build_learner, resolve_options
 from fsmdp.foundation.kinds import POSITIVE
@@ -19,7 +20,6 @@ from fsmdp.learning.learners import registry
 from fsmdp.learning.learners.factored import FactoredLearner
 from fsmdp.learning.learners.learner import MEMBERS, Planned
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
-from fsmdp.planning.bellman import Intervals
 
 RING = domains.sysadmin(3, horizon=4)
 BASIS = fsmdp.Basis.singles(RING)
@@ -219,7 +219,7 @@ def test_baselines_do_not_choose_how_to_eliminate(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("an elimination was built")
 
-    monkeypatch.setattr("fsmdp.planning.bellman.build", refuse)
+    monkeypatch.setattr("fsmdp.bounds.bellman.build", refuse)
     for name in set(LEARNERS) - {"plan"}:  # which plans in the known model
         if name in ("ucrl", "psrl", "bonus", "dorl", "rmax"):
             with pytest.raises(AssertionError, match="an elimination was built"):

@@ -14,13 +14,13 @@ from tests.learning.learning_models import (
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.bounds.bellman import network_of_structure
+from fsmdp.bounds.greedy import greedy_lookup
+from fsmdp.bounds.stagewise import StagewiseProgram
 from fsmdp.foundation.disk import write_arrays
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.planning.bellman import network_of_structure
-from fsmdp.planning.greedy import greedy_lookup
-from fsmdp.planning.stagewise import StagewiseProgram
 
 VARIANTS = {
     "practical": {},

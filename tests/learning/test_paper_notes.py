@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsmdp
-from fsmdp.planning.bellman import network_of_structure
+from fsmdp.bounds.bellman import network_of_structure
 
 
 def test_note_1_a_function_may_look_at_variables_that_are_not_among_its_parents():

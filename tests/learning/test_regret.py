@@ -14,10 +14,10 @@ from tests.learning.learning_models import (
 
 import fsmdp
 from fsmdp import ModelError, domains
+from fsmdp.bounds.bellman import state_means
 from fsmdp.domains.exogenous import ExogenousBlock
 from fsmdp.domains.influence import Influence
 from fsmdp.learning.cells.confidence import CONFIDENCE
-from fsmdp.planning.bellman import state_means
 
 
 def ramp(width):

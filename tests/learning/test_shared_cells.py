@@ -8,12 +8,12 @@ from scipy.optimize import linprog
 from tests.learning.learning_models import planned_values, shop
 
 import fsmdp
+from fsmdp.bounds.stagewise import left_to_earn
 from fsmdp.errors import SizeError
 from fsmdp.learning.cells.confidence import empirical_moments, weissman
 from fsmdp.learning.cells.layout import cells_of
 from fsmdp.learning.cells.together import indicators_of
 from fsmdp.model.cases import Cases
-from fsmdp.planning.stagewise import left_to_earn
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def of_all(variables):
 
 @pytest.mark.parametrize(("iterations", "is_constant"), [(0, True), (100, False)])
 def test_stages_that_do_not_end_fall_back_on_a_constant(monkeypatch, iterations, is_constant):
-    monkeypatch.setattr("fsmdp.planning.stagewise.MOST_ITERATIONS", iterations)
+    monkeypatch.setattr("fsmdp.bounds.stagewise.MOST_ITERATIONS", iterations)
     model = fsmdp.domains.sysadmin(4)
     structure = model.structure(fsmdp.Basis.singles(model))
     learner = fsmdp.UCRLFactored(structure, known_rewards=model.rewards, empirical_weight=0)

@@ -8,8 +8,8 @@ import pytest
 
 import fsmdp
 from fsmdp import ANY, Basis, Case, domains, solve_exactly
+from fsmdp.io.models import to_dict
 from fsmdp.model.cases import Cases
-from fsmdp.model.files import to_dict
 
 FAIR = [0.5, 0.5]
 

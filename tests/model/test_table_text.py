@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import fsmdp
 from fsmdp import ModelError
 from fsmdp.foundation.disk import seal
-from fsmdp.model import files as table_text
-from fsmdp.model.files import TableText, from_bytes, nested_array, parse_document, to_dict
+from fsmdp.io import models as table_text
+from fsmdp.io.models import TableText, from_bytes, nested_array, parse_document, to_dict
 
 
 def read_as_json(text, sizes):

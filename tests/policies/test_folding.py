@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fsmdp
+from fsmdp.bounds.bellman import network_of_structure
+from fsmdp.bounds.greedy import greedy_lookup
 from fsmdp.domains.random import random_model
 from fsmdp.learning.learners.learner import TieBreaker
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Inputs, compile_lookup
-from fsmdp.planning.bellman import network_of_structure
-from fsmdp.planning.greedy import greedy_lookup
 from fsmdp.policies import folding
 from fsmdp.policies.arrays import FOLDED, GREEDILY, best_actions, check_policy, policy_arrays
 from fsmdp.policies.folding import (

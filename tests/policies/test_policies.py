@@ -16,7 +16,7 @@ from fsmdp import (
     evaluate_exactly,
     solve_exactly,
 )
-from fsmdp.model.files import from_bytes, to_dict
+from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.policies.arrays import (
     BY_TABLE,
     given_action,

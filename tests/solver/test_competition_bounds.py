@@ -3,12 +3,12 @@
 import pytest
 
 import fsmdp
-from fsmdp.experiments.ippc.run import DOMAINS
+from fsmdp.bounds.bundle import coarse_blocks, minimise_by_rows
+from fsmdp.bounds.certificate import certify
+from fsmdp.bounds.clock import NO_LIMIT
+from fsmdp.bounds.problem import problem_of_model
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bundle import coarse_blocks, minimise_by_rows
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import NO_LIMIT
-from fsmdp.planning.problem import problem_of_model
+from fsmdp.reproduction.ippc.run import DOMAINS
 from fsmdp.solver.tightening import Tightening, regions_of
 
 pytest.importorskip("pyRDDLGym")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp import Basis, Fitted, domains, evaluate_exactly, solve_exactly
+from fsmdp.bounds.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.errors import SizeError
-from fsmdp.planning.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.policies.resolve import resolve
 from fsmdp.solver.fitting import (
     Choices,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fsmdp
-from fsmdp.planning.gap import RelativeGap
+from fsmdp.bounds.gap import RelativeGap
 
 
 def _switch(low, high, horizon=3, discount=1.0):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp import ANY, Case, Conditional, FactoredMDP, Reward, Variable, domains, solve_exactly
+from fsmdp.bounds.clock import Stopped
 from fsmdp.errors import SizeError
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.planning.clock import Stopped
 from fsmdp.simulation.rollout import rollout
 from fsmdp.solver import projecting
 from fsmdp.solver.fitting import Choices, Fitting, empty_pool, first_basis, with_scopes, with_states

@@ -23,9 +23,9 @@ from fsmdp import (
     plan,
     rollout,
 )
+from fsmdp.bounds.clock import Clock
 from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.exact.reachable import flat_rules
-from fsmdp.planning.clock import Clock
 from fsmdp.policies.hashed import pack
 from fsmdp.policies.resolve import state_strides
 from fsmdp.solver.search.graph import (

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
-from fsmdp.planning.clock import Clock
-from fsmdp.planning.normalise import unchanged
-from fsmdp.planning.planner import Request
+from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.normalise import unchanged
+from fsmdp.bounds.planner import Request
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import judge as arena

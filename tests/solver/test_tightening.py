@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fsmdp
+from fsmdp.bounds.bundle import Blocks
+from fsmdp.bounds.certificate import certify
+from fsmdp.bounds.clock import NO_LIMIT
+from fsmdp.bounds.problem import problem_of_model
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
-from fsmdp.planning.bundle import Blocks
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.clock import NO_LIMIT
-from fsmdp.planning.problem import problem_of_model
 from fsmdp.solver.tightening import LARGEST_REGION, Tightening, regions_of
 
 

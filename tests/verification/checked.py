@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from fsmdp.foundation.disk import pack_json, read_arrays, seal, write_arrays
-from fsmdp.model.files import to_dict
+from fsmdp.io.models import to_dict
 from fsmdp.verification.checker import check, read_claim, read_model
 
 ORDINARY = Fraction(1, 2**1100)

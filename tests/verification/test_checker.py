@@ -18,8 +18,8 @@ from tests.rational import RationalModel
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.model import files as model_files
-from fsmdp.planning import files as plan_files
+from fsmdp.io import models as model_files
+from fsmdp.io import plans as plan_files
 from fsmdp.solver.plan import METHODS
 from fsmdp.verification import checker
 

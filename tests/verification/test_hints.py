@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.domains import random_model
-from fsmdp.planning.files import load_plan
+from fsmdp.io.plans import load_plan
 from fsmdp.verification import checker
 
 

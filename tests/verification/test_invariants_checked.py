@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.invariant_models import one_way, tokens
 from tests.joint_models import joint_model
 from tests.model.planted import planted_model
-from tests.model.test_joining import reachable
+from tests.reductions.test_joining import reachable
 
 import fsmdp
 from fsmdp import find_invariants

@@ -14,7 +14,7 @@ from tests.mutations import damaged, mutated_data
 import fsmdp
 from fsmdp import domains
 from fsmdp.foundation.disk import EPOCH, PRIVATE, UNIX
-from fsmdp.model.files import from_bytes, to_dict
+from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.verification import checker
 
 

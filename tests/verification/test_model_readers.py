@@ -9,7 +9,7 @@ from tests.model_readers import compare_readers, read_all, texts
 
 import fsmdp
 from fsmdp import ModelError
-from fsmdp.model.files import from_bytes, to_dict
+from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.verification import checker
 
 

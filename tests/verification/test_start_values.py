@@ -16,8 +16,8 @@ from tests.rational import RationalModel
 
 import fsmdp
 from fsmdp import domains
+from fsmdp.bounds.bound import StartProof
 from fsmdp.foundation.disk import read_arrays, write_arrays
-from fsmdp.planning.bound import StartProof
 from fsmdp.solver.judge import View, views_of
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search, rounding

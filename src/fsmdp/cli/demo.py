@@ -50,8 +50,8 @@ def demo_command(
     as_json: AsJson = False,
 ) -> None:
     """Plan a ring of machines, run four learners on two of them, and write a report."""
-    from fsmdp.experiments.report import write_report
     from fsmdp.experiments.runner import compare
+    from fsmdp.report import write_report
 
     began = time.perf_counter()
     asked = _specify(machines, large, episodes, range(seed, seed + seeds))
@@ -150,7 +150,7 @@ def _progress(best: Sequence[float | None], seen: Sequence[Seen]) -> list[tuple[
 
 def _rows(results: Results, model: str) -> list[dict[str, Any]]:
     """A row for each learner: regret against V*, or at most that against the certified bound."""
-    from fsmdp.experiments.summary import Interval, summarise
+    from fsmdp.report.summary import Interval, summarise
 
     facts = results.models[model]
     rows = []
@@ -189,7 +189,7 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
 
 def _with_interval(row: dict[str, Any]) -> str:
     """A regret and half its interval over seeds; chance alone may take one below 0."""
-    from fsmdp.experiments.summary import Interval
+    from fsmdp.report.summary import Interval
 
     return str(Interval(row["regret"], row["regret_half_width"]))
 

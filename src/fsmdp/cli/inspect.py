@@ -73,7 +73,7 @@ def _survey(text: str, seed: int, quiet: bool, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from fsmdp.interop.rddl import survey
+    from fsmdp.io.rddl import survey
 
     domain = text.removeprefix("rddl:")
     with working("surveying", quiet or as_json):
@@ -97,7 +97,7 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
     from rich.table import Table
 
     from fsmdp.experiments.catalog import read_rddl_name
-    from fsmdp.interop.rddl import report
+    from fsmdp.io.rddl import report
 
     domain, instance, _ = read_rddl_name(text)
     with working("grounding", quiet or as_json):
@@ -119,8 +119,8 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
 
 def model_facts(model: Any) -> dict[str, Any]:
     """Sizes of a model, and of the cost networks of the ready-made bases."""
+    from fsmdp.bounds.joint import network_sizes
     from fsmdp.experiments.catalog import BASES
-    from fsmdp.planning.joint import network_sizes
 
     bases = {}
     for name, make in BASES.items():

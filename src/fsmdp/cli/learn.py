@@ -125,7 +125,7 @@ def _noting(show: Any) -> Any:
 def _figures(
     model_text: str, start_value: float | None, run: Run, seconds: float
 ) -> dict[str, Any]:
-    from fsmdp.experiments.summary import chance_of_regret, mean_return_last
+    from fsmdp.report.summary import chance_of_regret, mean_return_last
 
     last = run.episodes[-1].row(0, named=True)
     return {

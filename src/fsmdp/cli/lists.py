@@ -117,7 +117,7 @@ def complete_model(incomplete: str) -> list[str]:
 def rddl_problems(begun: str) -> Iterable[str]:
     """Domains of the repository, and instances of the one that is written already."""
     from fsmdp.errors import ModelError
-    from fsmdp.interop.rddl.sources import repository
+    from fsmdp.io.rddl.sources import repository
 
     try:
         known = repository()
@@ -133,7 +133,7 @@ def rddl_problems(begun: str) -> Iterable[str]:
 
 def complete_problem(incomplete: str) -> list[str]:
     """Shell completion of problems of the competitions: domains, and then their instances."""
-    from fsmdp.experiments.ippc.run import DOMAINS, INSTANCES
+    from fsmdp.reproduction.ippc.run import DOMAINS, INSTANCES
 
     domain = incomplete.partition(":")[0]
     instances = [f"{domain}:{one}" for one in INSTANCES] if domain in DOMAINS else []

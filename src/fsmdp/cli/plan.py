@@ -19,8 +19,8 @@ from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_err
 from fsmdp.foundation.progress import listening
 
 if TYPE_CHECKING:
-    from fsmdp.planning.gap import Line, RelativeGap
-    from fsmdp.planning.plan import Plan
+    from fsmdp.bounds.gap import Line, RelativeGap
+    from fsmdp.bounds.plan import Plan
 
 INTERRUPTED = 130
 
@@ -95,10 +95,10 @@ def plan_command(
     By default the solver tries several ways to a better policy and a tighter bound, and shows each
     as it goes. Ctrl-C ends it and shows the best plan so far; the exit code is then 130.
     """
+    from fsmdp.bounds.bellman import state_means
+    from fsmdp.bounds.clock import Status
     from fsmdp.experiments.catalog import read_basis, read_model
     from fsmdp.model.basis import Basis
-    from fsmdp.planning.bellman import state_means
-    from fsmdp.planning.clock import Status
     from fsmdp.solver.plan import find_planner, plan
 
     began = time.perf_counter()

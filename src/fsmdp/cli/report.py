@@ -30,7 +30,7 @@ def report_command(
     as_json: AsJson = False,
 ) -> None:
     """Turn a folder of runs into one page, figures for papers and a table."""
-    from fsmdp.experiments.report import write_report
+    from fsmdp.report import write_report
 
     began = time.perf_counter()
     with working("reading runs", quiet or as_json) as tell:

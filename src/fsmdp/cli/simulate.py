@@ -56,7 +56,7 @@ def simulate_command(
         model = read_model(model_text)
         chosen = _read_policy(model, policy, basis)
         if online is not None:
-            from fsmdp.solver.rollouts import Rollouts
+            from fsmdp.online.rollouts import Rollouts
 
             chosen = Rollouts(model, chosen, milliseconds=online, seed=seed)
         else:
@@ -111,7 +111,7 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
     from fsmdp.exact.solve import solve_exactly
     from fsmdp.experiments.catalog import read_basis
     from fsmdp.foundation.checks import show, show_names
-    from fsmdp.planning.files import load_plan
+    from fsmdp.io.plans import load_plan
     from fsmdp.solver.plan import plan
 
     if text in model.actions:

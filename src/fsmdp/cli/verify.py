@@ -40,7 +40,7 @@ def verify_command(
     """
     from fsmdp.errors import ModelError
     from fsmdp.foundation.disk import read_file
-    from fsmdp.planning.files import LARGEST_FILE
+    from fsmdp.io.plans import LARGEST_FILE
     from fsmdp.verification import checker
     from fsmdp.verification.values import start_values
 
@@ -84,7 +84,7 @@ def _model_file(text: str) -> bytes:
 
     from fsmdp.experiments.catalog import read_model
     from fsmdp.foundation.disk import read_file, seal
-    from fsmdp.model.files import LARGEST_FILE, to_dict
+    from fsmdp.io.models import LARGEST_FILE, to_dict
 
     if text.endswith(".json") or Path(text).is_file():
         return read_file(text, LARGEST_FILE)
@@ -120,8 +120,8 @@ def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> 
 
 def _action(verdict: checker.Verdict, model: checker.Model) -> str:
     """The name of the action where the inequality is tightest."""
+    from fsmdp.io.models import actions_from_json
     from fsmdp.model.actions import Actions
-    from fsmdp.model.files import actions_from_json
 
     found, actions = verdict.tightest[2], actions_from_json(model.about["actions"])
     if isinstance(actions, Actions) and not isinstance(found, str):

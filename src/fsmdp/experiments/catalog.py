@@ -15,7 +15,7 @@ from fsmdp.foundation.checks import clip
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.registry import Registry
-from fsmdp.interop.rddl.loading import object_basis
+from fsmdp.io.rddl.loading import object_basis
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Table
 
@@ -102,11 +102,11 @@ def read_model(text: str) -> Any:
     from fsmdp.domains import build_domain
     from fsmdp.domains.registry import DOMAINS
     from fsmdp.experiments.own import is_place, made_at, no_module
-    from fsmdp.model.files import load
+    from fsmdp.io.models import load
     from fsmdp.model.mdp import FactoredMDP
 
     if text.startswith("rddl:"):
-        from fsmdp.interop.rddl.loading import load as load_rddl
+        from fsmdp.io.rddl.loading import load as load_rddl
 
         domain, instance, join = read_rddl_name(text)
         return load_rddl(domain, instance, join=join)

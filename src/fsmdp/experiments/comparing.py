@@ -14,7 +14,7 @@ from fsmdp.experiments.runner import default_folder
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.disk import make_folder
 from fsmdp.foundation.progress import check_progress
-from fsmdp.model.files import save
+from fsmdp.io.models import save
 from fsmdp.model.mdp import FactoredMDP
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class ModelSource:
 
     def load(self) -> tuple[FactoredMDP, Basis] | tuple[Simulator, None]:
         """The model and its basis, or an environment, whose structure has its own."""
-        from fsmdp.model.files import from_bytes
+        from fsmdp.io.models import from_bytes
 
         if self.setting.structure is not None:
             return make_simulator(self.setting.model, self.setting.structure, "models"), None
@@ -81,7 +81,7 @@ class FactsTask:
 
 def find_source(setting: ModelSetting, where: str) -> ModelSource:
     """Read a model once, so that a mistake is found before anything runs."""
-    from fsmdp.model.files import to_dict
+    from fsmdp.io.models import to_dict
 
     if setting.structure is not None:
         _check_simulator(make_simulator(setting.model, setting.structure, where), where)
@@ -167,7 +167,7 @@ def _planned(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
     """The plan of the known model: its certified bound, and what its policy earns."""
     import numpy as np
 
-    from fsmdp.planning.joint import Programs
+    from fsmdp.bounds.joint import Programs
     from fsmdp.simulation.gap import certified_gap
 
     try:
@@ -185,9 +185,9 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
 
     That of all scopes together, or of the default action's if the planner's width is theirs.
     """
+    from fsmdp.bounds.bellman import network_of_model
+    from fsmdp.bounds.joint import joined_variables
     from fsmdp.elimination.order import best_order
-    from fsmdp.planning.bellman import network_of_model
-    from fsmdp.planning.joint import joined_variables
 
     try:
         elimination = network_of_model(model, basis)[0].elimination

@@ -119,7 +119,7 @@ class ModelFacts:
     @property
     def plan_gap(self) -> float | None:
         """How far the plan of the known model can be from the best, as a fraction of the bound."""
-        from fsmdp.planning.gap import relative_gap
+        from fsmdp.bounds.gap import relative_gap
 
         if self.plan_upper_bound is None or self.plan_policy_mean is None:
             return None
@@ -185,7 +185,7 @@ class Results:
     missing: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        from fsmdp.experiments.summary import results_table
+        from fsmdp.report.summary import results_table
 
         return results_table(self)
 

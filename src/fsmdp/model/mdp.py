@@ -313,7 +313,7 @@ class FactoredMDP(Compared):
 
         A SizeError if they are too many. Cost: joint actions times the conditionals.
         """
-        from fsmdp.model.listing import list_actions
+        from fsmdp.reductions.actions import list_actions
 
         return list_actions(self)
 
@@ -380,7 +380,7 @@ class FactoredMDP(Compared):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the network of variables; see `fsmdp.plot.model`."""
-        from fsmdp.plot.models import model
+        from fsmdp.report.plot.models import model
 
         return model(self, ax)
 

@@ -34,8 +34,8 @@ from fsmdp.policies.arrays import (
 from fsmdp.policies.joint import listed_joint, nothing_joint
 
 if TYPE_CHECKING:
-    from fsmdp.model.joined import Joined
     from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.reductions.joined import Joined
 
 
 @runtime_checkable

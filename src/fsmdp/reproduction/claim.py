@@ -10,8 +10,8 @@ from importlib import import_module
 import polars
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.report.charts import Chart
 from fsmdp.foundation.checks import show, suggest
+from fsmdp.report.charts import Chart
 
 Tell = Callable[[str], None]
 """Called with what is being run."""

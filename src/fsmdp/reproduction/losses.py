@@ -20,12 +20,12 @@ import polars
 
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.experiments.executors.local import LocalExecutor
-from fsmdp.experiments.report.charts import Line
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.report.charts import Line
 from fsmdp.reproduction.claim import Tell
 from fsmdp.simulation.environment import make_env
 from fsmdp.solver.plan import plan

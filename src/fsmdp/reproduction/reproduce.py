@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.report.charts import Chart, asset, document, learner_styles
-from fsmdp.experiments.report.print_figures import printed
 from fsmdp.experiments.store import DIGESTS, frame_bytes, now, read_frame, source_commit, versions
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.disk import (
@@ -29,6 +27,8 @@ from fsmdp.foundation.disk import (
     seal,
     write_file,
 )
+from fsmdp.report.charts import Chart, asset, document, learner_styles
+from fsmdp.report.print_figures import printed
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict, find_claims
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from warnings import warn
 
 import numpy as np
 
+from fsmdp.bounds.gap import RelativeGap
+from fsmdp.bounds.plan import Plan
 from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, plural, show
 from fsmdp.foundation.numbers import facts_table, upper, with_error
@@ -17,8 +19,6 @@ from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.planning.gap import RelativeGap
-from fsmdp.planning.plan import Plan
 from fsmdp.policies.resolve import Policy
 from fsmdp.simulation.rollout import Runs, rollout
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from fsmdp.bounds.clock import Clock, Status, Stopped
+from fsmdp.bounds.finish import plan_of_constant
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.planner import Callback, Count, Planner, Request, Seconds, Seed, Tolerance
+from fsmdp.bounds.problem import trivial_problem
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.clock import Clock, Status, Stopped
-from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Callback, Count, Planner, Request, Seconds, Seed, Tolerance
-from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.resolve import resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from fsmdp.bounds.clock import Clock, Stopped
+from fsmdp.bounds.gap import Candidate
+from fsmdp.bounds.plan import PlannedPolicy
 from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import plural, show_count, show_memory
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.actions import Actions
-from fsmdp.model.joined import Joined
-from fsmdp.model.joining import join
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.gap import Candidate
-from fsmdp.planning.plan import PlannedPolicy
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import array_policy
+from fsmdp.reductions.joined import Joined
+from fsmdp.reductions.joining import join
 from fsmdp.simulation.rollout import Averaged, episode_steps, standard_error
 from fsmdp.simulation.simulate import (
     CompiledModel,

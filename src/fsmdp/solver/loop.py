@@ -9,6 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from fsmdp.bounds.clock import Clock, Stopped
+from fsmdp.bounds.finish import plan_of_constant
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.planner import Callback, Request
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.checks import plural
@@ -16,10 +20,6 @@ from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
-from fsmdp.planning.clock import Clock, Stopped
-from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import Callback, Request
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action

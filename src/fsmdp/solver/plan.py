@@ -7,22 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import suggest
-from fsmdp.foundation.numbers import bound_text, percent, plain
-from fsmdp.foundation.progress import bar, check_progress, stages
-from fsmdp.foundation.registry import Registry
-from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.planning.bellman import Weights
-from fsmdp.planning.bundled import Bundled
-from fsmdp.planning.clock import Clock
-from fsmdp.planning.cutting_planes import CuttingPlanes
-from fsmdp.planning.ellipsoid import Ellipsoid
-from fsmdp.planning.gap import Line
-from fsmdp.planning.joint import Joint, Programs
-from fsmdp.planning.plan import Plan
-from fsmdp.planning.planner import (
+from fsmdp.bounds.bellman import Weights
+from fsmdp.bounds.bundled import Bundled
+from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.cutting_planes import CuttingPlanes
+from fsmdp.bounds.ellipsoid import Ellipsoid
+from fsmdp.bounds.gap import Line
+from fsmdp.bounds.joint import Joint, Programs
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.planner import (
     Callback,
     Fraction,
     OnOff,
@@ -34,8 +27,15 @@ from fsmdp.planning.planner import (
     Tolerance,
     check_callback,
 )
-from fsmdp.planning.problem import check_options_of_problem
-from fsmdp.planning.stagewise import Stagewise
+from fsmdp.bounds.problem import check_options_of_problem
+from fsmdp.bounds.stagewise import Stagewise
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import suggest
+from fsmdp.foundation.numbers import bound_text, percent, plain
+from fsmdp.foundation.progress import bar, check_progress, stages
+from fsmdp.foundation.registry import Registry
+from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver.fitted import Fitted
 from fsmdp.solver.loop import Loop, SolverOptions

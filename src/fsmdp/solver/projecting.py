@@ -17,13 +17,13 @@ from fsmdp.exact.solve import Exact, ExactSolution
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional, Kernel
-from fsmdp.model.joining import actions_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
+from fsmdp.reductions.joining import actions_of
 from fsmdp.solver.fitting import Fitting, Pool
 
 

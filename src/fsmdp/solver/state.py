@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsmdp.bounds.bound import ELIMINATION, Box, StartProof
+from fsmdp.bounds.clock import Clock, Status
+from fsmdp.bounds.finish import plan_of_constant
+from fsmdp.bounds.gap import Incumbent, Line, relative_gap
+from fsmdp.bounds.normalise import Normalised
+from fsmdp.bounds.plan import Effort, Plan, PlannedPolicy
+from fsmdp.bounds.planner import Callback
+from fsmdp.bounds.problem import trivial_problem
 from fsmdp.exact.flat import accuracy_of_steps, backup_rounding
 from fsmdp.exact.solve import ExactSolution
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
-from fsmdp.planning.bound import ELIMINATION, Box, StartProof
-from fsmdp.planning.clock import Clock, Status
-from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.gap import Incumbent, Line, relative_gap
-from fsmdp.planning.normalise import Normalised
-from fsmdp.planning.plan import Effort, Plan, PlannedPolicy
-from fsmdp.planning.planner import Callback
-from fsmdp.planning.problem import trivial_problem
 from fsmdp.policies.greedy import Greedy
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs

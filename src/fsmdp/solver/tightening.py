@@ -13,25 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fsmdp.elimination import Room, widened, with_room
-from fsmdp.errors import FsmdpError, WidthError
-from fsmdp.foundation.streams import Purpose, derived_seed
-from fsmdp.model.basis import Basis
-from fsmdp.model.invariants import (
-    LARGEST_LOCAL,
-    LARGEST_TOTAL,
-    Invariant,
-    States,
-    SumInvariant,
-    off_zero,
-    prove,
-)
-from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.supports import Booleans, family
-from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope, table_size
-from fsmdp.planning.bellman import Weights, reward_scale, value_span
-from fsmdp.planning.bundle import (
+from fsmdp.bounds.bellman import Weights, reward_scale, value_span
+from fsmdp.bounds.bundle import (
     Blocks,
     BundleSolution,
     coarse_blocks,
@@ -41,15 +24,32 @@ from fsmdp.planning.bundle import (
     prefers_rows,
     slopes,
 )
-from fsmdp.planning.bundled import divided, may_go_by_stages, plan_of
-from fsmdp.planning.certificate import excesses_of
-from fsmdp.planning.clock import Clock, Status, Stopped
-from fsmdp.planning.inequalities import Cuts
-from fsmdp.planning.joint import Joint
-from fsmdp.planning.plan import Plan
-from fsmdp.planning.problem import Problem, Trivial, problem_of_model
-from fsmdp.planning.stagewise import Stagewise
+from fsmdp.bounds.bundled import divided, may_go_by_stages, plan_of
+from fsmdp.bounds.certificate import excesses_of
+from fsmdp.bounds.clock import Clock, Status, Stopped
+from fsmdp.bounds.inequalities import Cuts
+from fsmdp.bounds.joint import Joint
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.problem import Problem, Trivial, problem_of_model
+from fsmdp.bounds.stagewise import Stagewise
+from fsmdp.elimination import Room, widened, with_room
+from fsmdp.errors import FsmdpError, WidthError
+from fsmdp.foundation.streams import Purpose, derived_seed
+from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.supports import Booleans, family
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.resolve import array_policy
+from fsmdp.reductions.invariants import (
+    LARGEST_LOCAL,
+    LARGEST_TOTAL,
+    Invariant,
+    States,
+    SumInvariant,
+    off_zero,
+    prove,
+)
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import MOST_VARIABLES, backup_size, extensions, with_scopes
 from fsmdp.solver.judge import View, arena_of
@@ -327,7 +327,7 @@ def find_invariants(
     at together which never go together; and limits on how many of the variables that are called
     alike are off 0. Those that episodes at random or of doing nothing contradict are left out; the
     strongest of the rest are proved. There may be others. `check` may raise to end it.
-    Cost: the episodes, and local eliminations (see `fsmdp.model.invariants.prove`).
+    Cost: the episodes, and local eliminations (see `fsmdp.reductions.invariants.prove`).
     """
     check_model(model, "invariants")
     check = check or _go_on

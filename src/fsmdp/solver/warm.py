@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.finish import plan_of_constant
+from fsmdp.bounds.joint import Programs
+from fsmdp.bounds.problem import problem_of_model, trivial_problem
 from fsmdp.compiled import is_ready, set_ready
 from fsmdp.exact.solve import Exact
 from fsmdp.foundation.threads import cores
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.listing import factored
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
-from fsmdp.planning.clock import Clock
-from fsmdp.planning.finish import plan_of_constant
-from fsmdp.planning.joint import Programs
-from fsmdp.planning.problem import problem_of_model, trivial_problem
 from fsmdp.policies.resolve import resolve
+from fsmdp.reductions.actions import factored
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
 from fsmdp.solver.judge import CHUNK, TOGETHER, View, arena_of
 from fsmdp.solver.search.graph import branching

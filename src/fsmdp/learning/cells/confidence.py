@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
+from fsmdp.bounds.bellman import Intervals
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
@@ -23,7 +24,6 @@ from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import Intervals
 
 Ends = tuple[Floats, Floats]
 """Lower and upper ends, one of each for every cell."""

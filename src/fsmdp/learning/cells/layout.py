@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.bounds.bellman import Intervals
 from fsmdp.foundation.checks import check_size
 from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases
@@ -21,7 +22,6 @@ from fsmdp.model.lookup import Integers, Lookup, scope_lookup
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.planning.bellman import Intervals
 
 MOST_CELLS, MOST_OUTCOMES = 2**23, 2**26
 """Of all basis functions: some dozens of bytes for each cell, eight for each outcome."""

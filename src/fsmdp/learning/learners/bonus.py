@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fsmdp.bounds.bellman import BellmanNetwork
 from fsmdp.learning.cells.balls import total_variations
 from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.learning.cells.products import Products
@@ -16,7 +17,6 @@ from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import BellmanNetwork
 
 
 class BonusFactored(LocalOptimism):

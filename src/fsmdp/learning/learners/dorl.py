@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from fsmdp.bounds.bellman import BellmanNetwork, network_of_structure
 from fsmdp.foundation.checks import check_size
 from fsmdp.learning.cells.balls import lowest_shares
 from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, LocalOptimism
@@ -22,7 +23,6 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure, union
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable, table_size
-from fsmdp.planning.bellman import BellmanNetwork, network_of_structure
 
 
 class DORLFactored(LocalOptimism):

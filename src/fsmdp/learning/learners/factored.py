@@ -8,6 +8,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fsmdp.bounds.bellman import (
+    PESSIMISTIC,
+    BellmanNetwork,
+    Intervals,
+    Together,
+    network_of_structure,
+)
+from fsmdp.bounds.certificate import certify
+from fsmdp.bounds.greedy import q_entries_of
+from fsmdp.bounds.highs import SIMPLEX
+from fsmdp.bounds.joint import solve_joint
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.problem import Problem
+from fsmdp.bounds.stagewise import Stagewise, StagewiseProgram
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
 from fsmdp.foundation.kinds import Reading, read_not_negative
@@ -31,20 +45,6 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
-from fsmdp.planning.bellman import (
-    PESSIMISTIC,
-    BellmanNetwork,
-    Intervals,
-    Together,
-    network_of_structure,
-)
-from fsmdp.planning.certificate import certify
-from fsmdp.planning.greedy import q_entries_of
-from fsmdp.planning.highs import SIMPLEX
-from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.plan import Plan
-from fsmdp.planning.problem import Problem
-from fsmdp.planning.stagewise import Stagewise, StagewiseProgram
 
 STAGEWISE, JOINT = "stagewise", "joint"
 METHODS = (STAGEWISE, JOINT)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fsmdp.bounds.bellman import Intervals
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import POSITIVE, OneOf
 from fsmdp.learning.learners.factored import (
@@ -23,7 +24,6 @@ from fsmdp.learning.sampled.model import best_policy, model_of
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bellman import Intervals
 from fsmdp.policies.arrays import CompiledPolicy
 
 MOST_ROWS = 40_000

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsmdp.bounds.bellman import Intervals
+from fsmdp.bounds.greedy import q_entries_of
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE
@@ -37,8 +39,6 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
-from fsmdp.planning.bellman import Intervals
-from fsmdp.planning.greedy import q_entries_of
 
 PAPER, PRODUCT = "paper", "product"
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import polars
 
+from fsmdp.bounds.joint import Joint
+from fsmdp.bounds.problem import problem_of_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
@@ -20,8 +21,7 @@ from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope
-from fsmdp.planning.joint import Joint
-from fsmdp.planning.problem import problem_of_model
+from fsmdp.report.charts import Chart, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import (
     EnumeratedOptimum,

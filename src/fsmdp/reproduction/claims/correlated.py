@@ -14,7 +14,6 @@ from fsmdp.domains.maintenance import maintenance
 from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.learning.learners.baselines.product import UCRLProduct
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
@@ -24,6 +23,7 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
+from fsmdp.report.charts import Chart, Line, Panel, Role
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
 from fsmdp.reproduction.models import fitted_exponent

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fsmdp.domains.influence import Influence
 from fsmdp.exact.flat import FlatMDP, enumerate_states
-from fsmdp.experiments.report.charts import Chart, Panel
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
@@ -20,6 +19,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
+from fsmdp.report.charts import Chart, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
 from fsmdp.reproduction.losses import (
     Optimum,

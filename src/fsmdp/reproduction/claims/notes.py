@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars
 
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.report.charts import Chart, Line, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import thinned
 from fsmdp.reproduction.notes import deviations, networks, programs, theorems

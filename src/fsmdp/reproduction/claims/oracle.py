@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars
 
-from fsmdp.experiments.report.charts import Chart, Line, Panel
+from fsmdp.bounds.bellman import network_of_model
+from fsmdp.bounds.certificate import separate
+from fsmdp.bounds.enumerated import enumerate_known
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import network_of_model
-from fsmdp.planning.certificate import separate
-from fsmdp.planning.enumerated import enumerate_known
+from fsmdp.report.charts import Chart, Line, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.models import band_model, fitted_exponent, seconds_of
 

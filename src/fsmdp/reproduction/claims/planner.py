@@ -10,15 +10,15 @@ from typing import Any
 
 import polars
 
+from fsmdp.bounds.cutting_planes import CuttingPlanes
+from fsmdp.bounds.ellipsoid import Ellipsoid
+from fsmdp.bounds.joint import Joint
+from fsmdp.bounds.problem import problem_of_model
+from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.cutting_planes import CuttingPlanes
-from fsmdp.planning.ellipsoid import Ellipsoid
-from fsmdp.planning.joint import Joint
-from fsmdp.planning.problem import problem_of_model
-from fsmdp.planning.stagewise import Stagewise
+from fsmdp.report.charts import Chart, Line, Panel, Role
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.models import fitted_exponent, seconds_of
 

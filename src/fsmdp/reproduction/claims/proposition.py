@@ -12,7 +12,6 @@ import polars
 from scipy.stats import binomtest
 
 from fsmdp.domains.proposition import proposition_one
-from fsmdp.experiments.report.charts import Chart, Line, Panel
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.learners.baselines.lsvi import LSVIUCB, action_features, one_hot_features
 from fsmdp.learning.learners.learner import Learner
@@ -22,6 +21,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
+from fsmdp.report.charts import Chart, Line, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars
 
+from fsmdp.bounds.bellman import BellmanNetwork, Intervals, network_of_model, state_means
+from fsmdp.bounds.enumerated import Enumerated, enumerate_known, joint_optimum
+from fsmdp.bounds.inequalities import local_values
+from fsmdp.bounds.joint import joint_program, solve_joint
 from fsmdp.domains.random import random_model
-from fsmdp.experiments.report.charts import Chart, Line, Panel
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import BellmanNetwork, Intervals, network_of_model, state_means
-from fsmdp.planning.enumerated import Enumerated, enumerate_known, joint_optimum
-from fsmdp.planning.inequalities import local_values
-from fsmdp.planning.joint import joint_program, solve_joint
+from fsmdp.report.charts import Chart, Line, Panel
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.models import band_model
 

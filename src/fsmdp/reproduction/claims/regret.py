@@ -12,11 +12,11 @@ import polars
 
 from fsmdp.domains.exogenous import ExogenousBlock
 from fsmdp.domains.influence import Influence
-from fsmdp.experiments.report.charts import Chart, Line, Panel, Role
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.theory import regret_bound, symmetric_regret_bound
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.report.charts import Chart, Line, Panel, Role
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.losses import (
     Optimum,

@@ -12,8 +12,8 @@ from fsmdp.domains.influence import influence
 from fsmdp.domains.proposition import proposition_one
 from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Chart
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.report.charts import Chart
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
 from fsmdp.reproduction.contrasts import action_sets, bellman_rank, blocks, eluder, running_times
 from fsmdp.reproduction.contrasts.contrast import GROWS

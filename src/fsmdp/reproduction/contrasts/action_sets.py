@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import polars
 
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Line, Panel
 from fsmdp.model.basis import Basis
+from fsmdp.report.charts import Line, Panel
 from fsmdp.reproduction.claim import Verdict
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged
 

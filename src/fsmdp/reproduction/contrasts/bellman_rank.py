@@ -9,13 +9,13 @@ import numpy as np
 import polars
 
 from fsmdp.exact.flat import FlatMDP, enumerate_states
-from fsmdp.experiments.report.charts import Line, Panel
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.learners.baselines.product import fill_cells
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.report.charts import Line, Panel
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged, judge_growth
 
 RELATIVE = 1e-9

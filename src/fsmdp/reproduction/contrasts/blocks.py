@@ -8,9 +8,9 @@ import numpy as np
 import polars
 
 from fsmdp.exact.flat import FlatMDP, enumerate_states
-from fsmdp.experiments.report.charts import Panel
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
+from fsmdp.report.charts import Panel
 from fsmdp.reproduction.contrasts.bellman_rank import panel_by_model, reachable
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged, judge_growth
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars
 
-from fsmdp.experiments.report.charts import Chart, Panel
+from fsmdp.report.charts import Chart, Panel
 from fsmdp.reproduction.claim import Verdict
 
 GROWS = 1.4

@@ -9,10 +9,10 @@ import numpy as np
 import polars
 
 from fsmdp.domains.proposition import RISKY_REWARDS, proposition_one
-from fsmdp.experiments.report.charts import Line, Panel, Role
 from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
+from fsmdp.report.charts import Line, Panel, Role
 from fsmdp.reproduction.claim import Verdict
 from fsmdp.reproduction.contrasts.contrast import GROWS, Contrast, Judged, growth
 

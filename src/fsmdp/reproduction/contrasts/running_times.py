@@ -8,12 +8,12 @@ from functools import partial
 
 import polars
 
+from fsmdp.bounds.joint import Joint
+from fsmdp.bounds.problem import problem_of_model
+from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.domains.sysadmin import sysadmin
-from fsmdp.experiments.report.charts import Line, Panel
 from fsmdp.model.basis import Basis
-from fsmdp.planning.joint import Joint
-from fsmdp.planning.problem import problem_of_model
-from fsmdp.planning.stagewise import Stagewise
+from fsmdp.report.charts import Line, Panel
 from fsmdp.reproduction.claim import Tell, Verdict
 from fsmdp.reproduction.claims.planner import EPSILON, paper_operations
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged

@@ -8,6 +8,7 @@ from itertools import combinations, product
 import networkx
 import numpy as np
 
+from fsmdp.bounds.bellman import BellmanNetwork, network_of_model
 from fsmdp.elimination import Network, build
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
@@ -16,7 +17,6 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Variable
-from fsmdp.planning.bellman import BellmanNetwork, network_of_model
 from fsmdp.reproduction.models import band_model, fitted_exponent
 from fsmdp.reproduction.notes.finding import Finding
 

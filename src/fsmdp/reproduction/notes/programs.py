@@ -8,6 +8,10 @@ from functools import partial
 import numpy as np
 import polars
 
+from fsmdp.bounds.bellman import constant_value, network_of_structure
+from fsmdp.bounds.bound import value_of
+from fsmdp.bounds.joint import solve_joint
+from fsmdp.bounds.plan import Plan
 from fsmdp.domains.influence import influence
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.exact.solve import solve_exactly
@@ -15,10 +19,6 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.planning.bellman import constant_value, network_of_structure
-from fsmdp.planning.bound import value_of
-from fsmdp.planning.joint import solve_joint
-from fsmdp.planning.plan import Plan
 from fsmdp.reproduction.claim import Repeats, Tell
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fsmdp.bounds.clock import NO_LIMIT, Clock
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
 from fsmdp.exact.reachable import Rules, flat_rules
@@ -23,7 +24,6 @@ from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup, deselec
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.planning.clock import NO_LIMIT, Clock
 from fsmdp.policies.hashed import Indices, Packing, find, insert_all, merge, pack_all, unpack
 
 MOST_SUCCESSORS = 2**12

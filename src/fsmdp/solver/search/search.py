@@ -11,6 +11,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.bounds.bound import Box
+from fsmdp.bounds.clock import NO_LIMIT, Clock, Status
 from fsmdp.errors import PolicyError, SizeError
 from fsmdp.exact.reachable import flat_rules
 from fsmdp.foundation.checks import as_number, as_whole, show_count
@@ -21,8 +23,6 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.planning.bound import Box
-from fsmdp.planning.clock import NO_LIMIT, Clock, Status
 from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
 from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fsmdp.bounds.bellman import Intervals
 from fsmdp.foundation.checks import as_whole
 from fsmdp.foundation.kinds import WHOLE
 from fsmdp.learning.cells.confidence import empirical_moments
@@ -16,7 +17,6 @@ from fsmdp.learning.learners.registry import entry_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.planning.bellman import Intervals
 
 KNOWN_AFTER = 20
 MOST_VISITS = 2**40

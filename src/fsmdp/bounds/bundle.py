@@ -1,0 +1,577 @@
+"""Bundles: the tightest weights of blocks of steps, by an oracle and a stabilised master.
+
+f(x) = E[x_1] + sum over links k of m_k max over (s, a) of excess_k(s, a; x)
+
+is convex and piecewise linear in the weights x, and above V* wherever it is looked at. The oracle
+gives, for each link, the maximum and the (state, action) pairs that attain it: a cut each. The
+master minimises the largest of all cuts so far, and stays near the best weights by a quadratic
+term, without which its first solutions would lie far out. The duals of the cuts are an occupation
+measure.
+Source: Kiwiel, Proximity control in bundle methods for convex nondifferentiable minimization
+(1990).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import factorized
+
+from fsmdp.bounds.bellman import (
+    LARGEST_PROGRAM,
+    BellmanNetwork,
+    Intervals,
+    bellman_rows,
+    reward_scale,
+    state_means,
+    value_span,
+)
+from fsmdp.bounds.certificate import excesses_of
+from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, REACH, Clock, Solution, Status, Stopped
+from fsmdp.bounds.conditioning import conditioning_of
+from fsmdp.bounds.highs import InteriorProgram
+from fsmdp.bounds.inequalities import Cuts, States, joined, parts_of
+from fsmdp.elimination import Maximum
+from fsmdp.elimination.compiled_schedule import flatten
+from fsmdp.elimination.rows import sample
+from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.model.basis import Basis
+from fsmdp.model.cases import Cases
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import sum_of_discounts
+from fsmdp.model.tables import Floats, Table
+
+FINEST = 2
+"""Blocks of each length at the end of the horizon, where values change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Steps of one block that are followed by one block: a single set of inequalities."""
+
+    own: int
+    after: int | None  # None: the end
+    weight: float  # sum of the discounts of its steps
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The lengths of the blocks of a horizon, first step first; none if it is infinite."""
+
+    lengths: tuple[int, ...]
+    discount: float
+    links: tuple[Link, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple(self._links()))
+
+    @property
+    def n_blocks(self) -> int:
+        """Sets of weights."""
+        return len(self.lengths) or 1
+
+    @property
+    def is_finest(self) -> bool:
+        """Whether no block can be divided."""
+        return all(length == 1 for length in self.lengths)
+
+    def divided(self) -> Blocks:
+        """Every block in two halves."""
+        halves = [part for one in self.lengths for part in (one // 2, one - one // 2) if part]
+        return Blocks(tuple(halves), self.discount)
+
+    def parents(self, finer: Blocks) -> tuple[list[int], list[list[int]]]:
+        """For each block of a finer division, its own here; for each link here, those of it there.
+
+        Weights that are the same in all parts of a block have the same value there as here.
+        """
+        if not self.lengths:
+            return [0], [[0]]
+        here = self.block_of_step()
+        starts = np.cumsum([0, *finer.lengths[:-1]])
+        links: list[list[int]] = [[] for _ in self.links]
+        link_of_step = {step: k for k, link in enumerate(self.links) for step in link.steps}
+        for number, link in enumerate(finer.links):
+            for old in sorted({link_of_step[step] for step in link.steps}):
+                links[old].append(number)
+        return [here[start] for start in starts], links
+
+    def block_of_step(self) -> list[int]:
+        """The block of every step."""
+        return [block for block, length in enumerate(self.lengths) for _ in range(length)]
+
+    def weights(self, shared: Floats, excesses: Floats) -> Floats:
+        """Weights of every step: those of its block, the constant raised by what it must be.
+
+        c_l = e_l + discount * c_{l+1}
+        """
+        if not self.lengths:
+            found = shared.copy()
+            found[:, 0] += excesses[0] * self.links[0].weight
+            return found
+        found = shared[self.block_of_step()]
+        constant = 0.0
+        for number in reversed(range(len(self.links))):
+            for step in reversed(self.links[number].steps):
+                constant = excesses[number] + self.discount * constant
+                found[step, 0] += constant
+        return found
+
+    def _links(self) -> Sequence[Link]:
+        if not self.lengths:
+            return [Link(0, 0, sum_of_discounts(None, self.discount), (0,))]
+        of_step = self.block_of_step()
+        after = [*of_step[1:], None]
+        found = []
+        for (own, following), steps in groupby(
+            range(len(of_step)), key=lambda step: (of_step[step], after[step])
+        ):
+            members = tuple(steps)
+            weight = sum(self.discount**step for step in members)
+            found.append(Link(own, following, weight, members))
+        return found
+
+
+def coarse_blocks(network: BellmanNetwork) -> Blocks:
+    """Blocks that double in length from the end of the horizon to its start."""
+    lengths: list[int] = []
+    left = network.horizon or 0
+    while left:
+        length = min(left, 2 ** (len(lengths) // FINEST))
+        lengths.append(length)
+        left -= length
+    return Blocks(tuple(reversed(lengths)), network.discount)
+
+
+def finest_blocks(network: BellmanNetwork) -> Blocks:
+    """Every step by itself."""
+    return Blocks((1,) * (network.horizon or 0), network.discount)
+
+
+def pairs_of(blocks: Blocks, shared: Floats) -> list[tuple[Floats, Floats]]:
+    """For each link, weights of its own block and of the block after."""
+    nothing = np.zeros(shared.shape[1])
+    return [
+        (shared[link.own], nothing if link.after is None else shared[link.after])
+        for link in blocks.links
+    ]
+
+
+CUTS_PER_LINK = 3
+CUTS_PER_COLUMN, PATIENCE = 3, 6
+"""From so many cuts for each column of the master on, those are dropped that have held nothing for
+so many rounds."""
+
+MOST_HELD = 40
+"""Cuts of a link that another run may start from."""
+
+ENOUGH = 0.1
+"""Share of the fall that the master promised which makes new weights the best."""
+
+SOLVED = (Status.OPTIMAL, Status.INACCURATE)
+"""A master need not be solved to the last digit: the oracle says what its weights are worth."""
+
+SMALLEST_PULL, LARGEST_PULL = 1e-9, 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BundleSolution:
+    """The best weights found, what they prove, and the occupation measure behind it.
+
+    `weights` are those of every step and feasible; `cuts.steps` are links, and `measure` their
+    duals: those of a link add up to its weight. Of cuts by mini-buckets one state is kept.
+    """
+
+    status: Status
+    shared: Floats = field(repr=False)  # (n_blocks, n_functions)
+    weights: Floats = field(repr=False)  # (n_steps, n_functions)
+    value: float
+    lower: float  # no weights within reach have a smaller value
+    rounds: int
+    cuts: Cuts = field(repr=False)
+    measure: Floats = field(repr=False)  # (n_cuts,)
+    seconds: float
+
+    @property
+    def held(self) -> Cuts:
+        """The cuts that hold the weights: those of most of the measure, of each link some."""
+        order = np.lexsort((-self.measure, self.cuts.steps))
+        links = self.cuts.steps[order]
+        place = np.arange(len(order)) - np.searchsorted(links, links)
+        least = 1e-9 * self.measure.max(initial=0.0)
+        return self.cuts.at(order[(place < MOST_HELD) & (self.measure[order] > least)])
+
+
+def minimise(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    blocks: Blocks,
+    start: Floats | None = None,
+    cuts: Cuts | None = None,
+    *,
+    enough: float = 0.0,
+    max_rounds: int = 1000,
+    clock: Clock = NO_LIMIT,
+) -> BundleSolution:
+    """The weights of smallest f; of a known model.
+
+    `start` are weights of the blocks to begin with, `cuts` those of an earlier run on as many
+    links. Ends when the master promises no more than `enough`, at least CONFIRMED spans of values,
+    and no weights within reach are better by much more; or when time is up (`Stopped` if that is
+    before the first weights were looked at).
+    Cost of a round: a max-sum for each link, and a quadratic program in the weights of all blocks.
+    """
+    assert intervals.exact
+    bundle = _Bundle(network, intervals, means, blocks, start, clock)
+    if cuts is not None and len(cuts):
+        bundle.add(cuts)
+    enough = max(enough, CONFIRMED * value_span(network, intervals)) / bundle.scale
+    status, rounds = Status.ITERATION_LIMIT, 0
+    try:
+        bundle.look(bundle.best)
+        if not bundle.n:  # the constant alone: the oracle has determined it
+            bundle.lower, status = bundle.value, Status.OPTIMAL
+        while bundle.n and rounds < max_rounds:
+            rounds += 1
+            if bundle.step(enough):
+                status = Status.OPTIMAL
+                break
+    except Stopped:
+        if not np.isfinite(bundle.value):
+            raise  # not even the first weights were looked at
+        status = clock.status or Status.TIME_LIMIT
+    except _MasterError as error:
+        status = error.status
+    return bundle.solution(status, rounds)
+
+
+class _MasterError(Exception):
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+class _Bundle:
+    """Cuts, the best coordinates so far, and how hard the master is pulled towards them.
+
+    Coordinates are those of the conditioned basis without the constant, in units of the rewards;
+    behind those of all blocks stands the excess of each link.
+    """
+
+    def __init__(
+        self,
+        network: BellmanNetwork,
+        intervals: Intervals,
+        means: Floats,
+        blocks: Blocks,
+        start: Floats | None,
+        clock: Clock,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.network, self.intervals, self.blocks, self.clock = network, intervals, blocks, clock
+        self.scale = reward_scale(intervals)
+        self.matrix = sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, 1:])
+        self.n = int(self.matrix.shape[1])
+        self.n_columns = blocks.n_blocks * self.n
+        self.cost = np.zeros(self.n_columns + len(blocks.links))
+        self.cost[: self.n] = means @ self.matrix
+        self.cost[self.n_columns :] = [link.weight for link in blocks.links]
+        self.best = np.zeros(self.n_columns)
+        if start is not None and self.n:
+            self.best = self._coordinates(start / self.scale)
+        self.value, self.excesses = np.inf, np.zeros(len(blocks.links))
+        self.lower = -np.inf
+        self.pull = 1.0
+        self.rows = sparse.csr_matrix((0, len(self.cost)))
+        self.sides = np.zeros(0)
+        self.kept: list[Cuts] = []
+        self.idle = np.zeros(0, dtype=np.int64)  # rounds since a cut last held something
+        self.duals = np.zeros(0)
+
+    def _coordinates(self, shared: Floats) -> Floats:
+        """Coordinates of weights; the constant's weight does not count."""
+        own = sparse.csc_matrix(self.matrix[1:])
+        solve = factorized(sparse.csc_matrix(own.T @ own))
+        return np.concatenate([solve(own.T @ one[1:]) for one in shared])
+
+    def shared(self, coordinates: Floats) -> Floats:
+        """Weights of the blocks, the constants left to be determined."""
+        by_block = coordinates[: self.n_columns].reshape(self.blocks.n_blocks, self.n)
+        return np.asarray(self.scale * (self.matrix @ by_block.T).T)
+
+    def look(self, coordinates: Floats) -> float:
+        """f at some coordinates, in units; cuts are added, and the best kept."""
+        pairs = pairs_of(self.blocks, self.shared(coordinates))
+        excesses, parts = np.zeros(len(pairs)), []
+        for number, worst in enumerate(
+            excesses_of(self.network, self.intervals, pairs, clock=self.clock)
+        ):
+            excesses[number] = worst.value / self.scale
+            parts.append(_cuts_of(number, worst))
+        self.add(joined(parts))
+        value = float(self.cost[: self.n_columns] @ coordinates)
+        value += float(self.cost[self.n_columns :] @ excesses)
+        if value < self.value:
+            self.best, self.value, self.excesses = coordinates, value, excesses
+        return value
+
+    def add(self, cuts: Cuts) -> None:
+        """e_k + own(s) @ x_own - discount * next(s, a) @ x_after >= R(s, a), in units."""
+        features, ends, _, rewards = parts_of(self.network, self.intervals, cuts)
+        own, after = features @ self.matrix, -self.network.discount * (ends @ self.matrix)
+        links = self.blocks.links
+        columns, values = [], []
+        block = np.array([links[k].own for k in cuts.steps])
+        columns.append(block[:, None] * self.n + np.arange(self.n))
+        values.append(own)
+        following = [links[k].after for k in cuts.steps]
+        is_last = np.array([one is None for one in following])
+        block = np.array([one or 0 for one in following])
+        after[is_last] = 0.0
+        columns.append(block[:, None] * self.n + np.arange(self.n))
+        values.append(after)
+        columns.append(self.n_columns + cuts.steps[:, None])
+        values.append(np.ones((len(cuts), 1)))
+        at, numbers = np.hstack(columns), np.hstack(values)
+        rows = np.repeat(np.arange(len(cuts)), at.shape[1])
+        new = sparse.csr_matrix(
+            (numbers.ravel(), (rows, at.ravel())), shape=(len(cuts), len(self.cost))
+        )
+        new.eliminate_zeros()
+        self.rows = sparse.csr_matrix(sparse.vstack([self.rows, new]))
+        self.sides = np.concatenate([self.sides, rewards / self.scale])
+        self.idle = np.concatenate([self.idle, np.zeros(len(cuts), dtype=np.int64)])
+        self.duals = np.concatenate([self.duals, np.zeros(len(cuts))])
+        self.kept.append(replace(cuts, entries=None))
+
+    def step(self, enough: float) -> bool:
+        """Solve the master and look at what it found; True if nothing is left to gain."""
+        squares = np.zeros(len(self.cost))
+        squares[: self.n_columns] = self.pull
+        cost = self.cost.copy()
+        cost[: self.n_columns] -= self.pull * self.best
+        found = InteriorProgram(cost, self.rows, self.sides, squares).solve(self.clock)
+        self.clock.check()
+        if found.status not in SOLVED or found.duals is None:
+            raise _MasterError(found.status)
+        self._note_duals(found)
+        model = float(self.cost @ found.values)
+        there = found.values[: self.n_columns]
+        slope = self.pull * (self.best - there)
+        reach = REACH * np.maximum(np.abs(there), 1.0) + np.abs(there)
+        self.lower = max(self.lower, model - float(np.abs(slope) @ reach))
+        promised = self.value - model
+        if promised <= enough and self.value - self.lower <= 5 * enough:
+            return True
+        before = self.value
+        value = self.look(there)
+        if before - value >= ENOUGH * promised:
+            kept_well = before - value >= 0.5 * promised
+            self.pull = max(SMALLEST_PULL, self.pull / (4.0 if kept_well else 1.5))
+        elif value - before > promised:
+            self.pull = min(LARGEST_PULL, self.pull * 2.0)  # cuts were wrong by far: stay nearer
+        if promised <= enough:
+            self.pull = max(SMALLEST_PULL, self.pull / 10)
+        return False
+
+    def _note_duals(self, found: Solution) -> None:
+        """Keep the duals of the cuts, and drop cuts that have long held nothing."""
+        assert found.duals is not None
+        self.duals = np.maximum(found.duals, 0.0)
+        least = 1e-9 * self.cost[self.n_columns :].max()
+        self.idle = np.where(self.duals > least, 0, self.idle + 1)
+        if len(self.sides) <= CUTS_PER_COLUMN * len(self.cost):
+            return
+        rows = np.flatnonzero(self.idle < PATIENCE)
+        self.rows, self.sides = self.rows[rows], self.sides[rows]
+        self.idle, self.duals = self.idle[rows], self.duals[rows]
+        self.kept = [joined(self.kept).at(rows)]
+
+    def solution(self, status: Status, rounds: int) -> BundleSolution:
+        """What has been found."""
+        shared = self.shared(self.best)
+        cuts = joined(self.kept)
+        return BundleSolution(
+            status,
+            shared,
+            self.blocks.weights(shared, self.scale * self.excesses),
+            self.scale * self.value,
+            self.scale * self.lower,
+            rounds,
+            cuts,
+            self.duals,
+            time.perf_counter() - self.began,
+        )
+
+
+def _cuts_of(link: int, worst: Maximum) -> Cuts:
+    """Those of the actions of the largest excesses."""
+    chosen = np.argsort(-worst.values, kind="stable")[:CUTS_PER_LINK]
+    entries = None if worst.is_exact else worst.picked(chosen)
+    return Cuts(np.full(len(chosen), link), worst.states(chosen), chosen, entries)
+
+
+BLOCK_ROWS_ENOUGH = 1e-6
+"""Of gap and rows, relative: elimination adds what is missing, and bases gain more by growing."""
+
+SAMPLES = 600
+"""States and actions drawn from the duals of each link, to see which functions are missing."""
+
+
+def minimise_by_rows(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    blocks: Blocks,
+    clock: Clock = NO_LIMIT,
+    seed: int = 0,
+) -> BundleSolution:
+    """The weights of smallest f, of a known model; `Stopped` if there was no time to find any.
+
+    What the solver says is not believed: the excesses of its weights are found by elimination.
+    Cost: the rows of one step for each link.
+    """
+    assert intervals.exact
+    began = time.perf_counter()
+    links, scale = blocks.links, reward_scale(intervals)
+    step = bellman_rows(network, len(links))
+    matrix = sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, 1:])
+    n = int(matrix.shape[1])
+    own, after = (
+        sparse.csr_matrix((np.ones(len(at)), ([k for k, _ in at], [b for _, b in at])), shape)
+        for shape in [(len(links), blocks.n_blocks)]
+        for at in (
+            [(k, link.own) for k, link in enumerate(links)],
+            [(k, link.after) for k, link in enumerate(links) if link.after is not None],
+        )
+    )
+    every = sparse.identity(len(links), format="csr")
+    clock.check()
+    values = sparse.kron(own, step.values @ matrix)
+    backups = sparse.kron(after, step.backups(network, intervals.high) @ matrix)
+    rows = sparse.hstack(
+        [
+            values - network.discount * backups,
+            sparse.kron(every, step.values[:, :1]),
+            sparse.kron(every, step.rows.messages),
+        ],
+        format="csr",
+    )
+    clock.check()
+    nothing = np.zeros(len(network.basis))
+    rewards = step.rows.gather @ network.right_side(nothing, intervals) / scale
+    cost = np.zeros(rows.shape[1])
+    cost[:n] = means @ matrix
+    n_columns = blocks.n_blocks * n
+    cost[n_columns : n_columns + len(links)] = [link.weight for link in links]
+    program = InteriorProgram(cost, rows, np.tile(rewards, len(links)), tolerance=BLOCK_ROWS_ENOUGH)
+    found = program.solve(clock)
+    if not found.iterations or not np.isfinite(found.values).all():
+        raise Stopped
+    shared = np.asarray(scale * (matrix @ found.values[:n_columns].reshape(-1, n).T).T)
+    pairs = pairs_of(blocks, shared)
+    excesses = np.array([w.value for w in excesses_of(network, intervals, pairs, clock=clock)])
+    weights = blocks.weights(shared, excesses)
+    cuts, measure = _sampled(network, blocks, found.duals, seed)
+    return BundleSolution(
+        found.status,
+        shared,
+        weights,
+        float(means @ weights[0]),
+        scale * program.dual_bound(found),
+        found.iterations,
+        cuts,
+        measure,
+        time.perf_counter() - began,
+    )
+
+
+def _sampled(
+    network: BellmanNetwork, blocks: Blocks, duals: Floats | None, seed: int
+) -> tuple[Cuts, Floats]:
+    """A list of states and actions from the duals of all links."""
+    assert duals is not None
+    rng = generator(seed, Purpose.DUALS)
+    parts, measure = [], []
+    schedule, rows = network.elimination.schedule, network.elimination.rows()
+    flat = flatten(schedule)
+    for number, (link, of_link) in enumerate(
+        zip(blocks.links, np.split(np.maximum(duals, 0.0), len(blocks.links)), strict=True)
+    ):
+        states, actions = sample(schedule, flat, rows.spread(of_link), SAMPLES, rng)
+        parts.append(Cuts(np.full(SAMPLES, number), states, actions))
+        measure.append(np.full(SAMPLES, link.weight / SAMPLES))
+    return joined(parts), np.concatenate(measure)
+
+
+def prefers_rows(network: BellmanNetwork, blocks: Blocks) -> bool:
+    """Whether rows are expected to take less time than a bundle; a crude estimate of both."""
+    elimination, links = network.elimination, len(blocks.links)
+    n_rows = links * elimination.n_rows
+    rows = n_rows * 2e-5 * (1 + 2.0**elimination.induced_width / 32)
+    functions = len(network.basis)
+    masters = 4e-7 * blocks.n_blocks * functions**3
+    oracles = 2e-9 * links * elimination.schedule.n_terms
+    return n_rows <= LARGEST_PROGRAM and rows < ROUNDS * (masters + oracles)
+
+
+ROUNDS = 40
+"""Of a bundle, roughly."""
+
+
+def slopes(
+    model: FactoredMDP,
+    basis: Basis,
+    blocks: Blocks,
+    cuts: Cuts,
+    measure: Floats,
+    check: Callable[[], None] | None = None,
+) -> Floats:
+    """How fast the bound falls with the weight of each function in each block, up to sign.
+
+    (n_blocks, n_functions). Cost: the marginals of the functions, and a pass over the cuts for
+    each.
+    """
+    marginals = model.marginals(basis, check)
+    held = measure > 1e-9 * measure.max(initial=0.0)
+    steps, actions = cuts.steps[held], cuts.actions[held]
+    columns = np.ascontiguousarray(cuts.states[held].T)  # each is read many times
+    weight = measure[held]
+    links = blocks.links
+    own = np.array([links[k].own for k in steps], dtype=np.int64)
+    after = np.array([-1 if (b := links[k].after) is None else b for k in steps], dtype=np.int64)
+    found = np.zeros((blocks.n_blocks + 1, len(marginals.basis)))  # the last is after the end
+    for j, (table, cases) in enumerate(
+        zip(marginals.basis, marginals.backprojections(), strict=True)
+    ):
+        np.add.at(found[:, j], own, -weight * _at(table, columns))
+        means = _next_means(cases, columns, actions, model.dynamics.n_actions)
+        np.add.at(found[:, j], after, model.discount * weight * means)
+    found = found[:-1]
+    found[0] += state_means("initial", marginals.basis, model)
+    return found
+
+
+def _at(table: Table, columns: States) -> Floats:
+    found = table.values[tuple(columns[p] for p in table.scope)]
+    return np.broadcast_to(found, columns.shape[1:])
+
+
+def _next_means(cases: Cases[Table], columns: States, actions: States, n_actions: int) -> Floats:
+    """E[h(s') | s, a] of each pair."""
+    found = np.array(_at(cases.groups[0], columns))
+    group_of = np.zeros(n_actions, dtype=np.int64)
+    group_of[[*cases.exceptions]] = [*cases.exceptions.values()]
+    group = group_of[actions]
+    for number in np.unique(group):
+        if number > 0:
+            rows = np.flatnonzero(group == number)
+            table = cases.groups[number]
+            found[rows] = table.values[tuple(columns[p, rows] for p in table.scope)]
+    return found

@@ -1,0 +1,149 @@
+"""From a solver's weights to a plan: certify, lift, and take the best bound there is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fsmdp.bounds.bellman import value_span
+from fsmdp.bounds.bound import Bound
+from fsmdp.bounds.certificate import Certificate, certify, seconds_of_excesses
+from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Status, Stopped
+from fsmdp.bounds.greedy import greedy_policy
+from fsmdp.bounds.plan import Effort, Ending, Plan
+from fsmdp.bounds.problem import Problem
+from fsmdp.elimination.schedule import hint_of
+from fsmdp.errors import PlanningError
+from fsmdp.model.tables import Floats
+
+OPEN = 5
+"""So many tolerances may lie between a certified value and its dual bound."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """What a method hands back: weights for all steps, bounds on the program's value, effort."""
+
+    method: str
+    status: Status
+    weights: Floats = field(repr=False)  # (n_steps, n_functions)
+    objective: float
+    dual_bound: float
+    rows: int
+    columns: int
+    iterations: int
+    seconds: dict[str, float]
+    policy_weights: Floats | None = field(default=None, repr=False)  # if they are others
+    choices: tuple[str, ...] = ()
+    tolerance: float = CONFIRMED
+
+
+def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
+    """A plan with the best bound there is, which may be the trivial one.
+
+    Weights that time does not suffice to certify make a policy all the same.
+    """
+    began = time.perf_counter()
+    network = problem.network
+    if solved.status is Status.UNBOUNDED:
+        known = problem.start, problem.uniform
+        if not any(np.array_equal(problem.means, means) for means in known):
+            raise PlanningError(
+                "the objective has no minimum: no distribution over states has the means that the "
+                "weights ask for; use weights='initial', 'uniform', or a distribution by variable."
+            )
+        # The mean of a bound under a distribution has a minimum: the solver has lost its way among
+        # numbers of very different sizes.
+        solved = replace(solved, status=Status.INACCURATE)
+    bounds = [] if problem.trivial is None else [_trivial_bound(problem)]
+    found = _certified(problem, solved.weights, clock)
+    if found is not None:
+        bounds.append(found)
+    weights, policy = solved.weights, found
+    if solved.policy_weights is not None:
+        weights = solved.policy_weights
+        policy = _certified(problem, weights, clock)
+    if not bounds:
+        raise PlanningError(
+            "time was too short to certify a bound; give more of it (time_limit=...)."
+        )
+    certificate, lifted = min(bounds, key=lambda bound: bound[0].upper_bound)
+    certified = float(problem.means @ (lifted if found is None else found[1])[0])
+    enough = OPEN * max(solved.tolerance, CONFIRMED) * value_span(network, problem.intervals)
+    status = clock.status or _confirmed(solved.status, certified - solved.dual_bound, enough)
+    weights = np.nan_to_num(weights) if policy is None else policy[1]
+    acting = greedy_policy(network, problem.intervals, weights, problem.view)
+    seconds = {"network": problem.seconds} | solved.seconds
+    seconds["certificate"] = time.perf_counter() - began
+    return Plan(
+        method=solved.method,
+        policy=acting,
+        bound=Bound(
+            network.variables,
+            network.horizon,
+            network.basis,
+            _with_last_step(lifted, network.horizon),
+            certificate,
+            hint=None if network.elimination.is_exact else hint_of(network.elimination.schedule),
+            invariants=network.invariants if network.restricts_states else (),
+            restrictions=network.restrictions,
+        ),
+        weights=_with_last_step(weights, network.horizon),
+        weights_certified=policy is not None,
+        ended=Ending(status, solved.objective, certified, solved.dual_bound),
+        trivial_bound=np.inf if problem.trivial is None else problem.trivial.upper_bound,
+        discount=network.discount,
+        induced_width=network.elimination.induced_width,
+        effort=Effort(
+            solved.rows,
+            solved.columns,
+            solved.iterations,
+            seconds,
+            (network.elimination.why, *solved.choices),
+        ),
+        view=problem.view,
+    )
+
+
+def plan_of_constant(problem: Problem) -> Plan:
+    """What can be said at once of any model: the trivial bound, and the greedy policy for now."""
+    assert problem.trivial is not None
+    bound = problem.trivial.upper_bound
+    weights = np.zeros((problem.network.n_weight_rows, 1))  # lifted, they are the trivial ones
+    return finish(
+        problem, Solved("none", Status.OPTIMAL, weights, bound, bound, 0, 0, 0, {}), NO_LIMIT
+    )
+
+
+def _confirmed(status: Status, left_open: float, enough: float) -> Status:
+    """A solver's word that it found the optimum counts if a dual bound leaves little open."""
+    if status is Status.INFEASIBLE:
+        return Status.FAILED  # the constant always is feasible: the solver lost its way
+    if status is Status.OPTIMAL and not left_open <= enough:
+        return Status.INACCURATE
+    return status
+
+
+def _certified(
+    problem: Problem, weights: Floats, clock: Clock
+) -> tuple[Certificate, Floats] | None:
+    """Weights lifted to be feasible, or nothing if there are none or time is up."""
+    if not np.isfinite(weights).all() or not clock.has(seconds_of_excesses(problem.network) / 2):
+        return None
+    parts = problem.network, problem.intervals, weights, problem.start, problem.view
+    try:
+        return certify(*parts, clock)
+    except Stopped:
+        return None
+
+
+def _trivial_bound(problem: Problem) -> tuple[Certificate, Floats]:
+    assert problem.trivial is not None
+    return problem.trivial.certificate, problem.trivial.weights(len(problem.network.basis))
+
+
+def _with_last_step(weights: Floats, horizon: int | None) -> Floats:
+    """Values are 0 after the last step."""
+    return weights if horizon is None else np.vstack([weights, np.zeros((1, weights.shape[1]))])

@@ -1,0 +1,453 @@
+"""The joint program: all steps in one linear program, the paper's Fig. 1.
+
+min E[V_1] subject to, for all l, s, a:
+    V_l(s) >= R(s, a) + discount * sum_j max(w_j hi_j(s, a), w_j lo_j(s, a)),  w = w^(l+1).
+
+Written with w = p - n, p and n >= 0, the maximum is p hi - n lo: raising p and n together only
+raises the right side, since hi >= lo. So the bilevel program of the paper is one linear program,
+with no sign to guess; a known model needs no such pair. With an infinite horizon there is one step,
+which follows itself.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fsmdp.bounds.bellman import (
+    LARGEST_PROGRAM,
+    BellmanNetwork,
+    Intervals,
+    bellman_rows,
+    constant_value,
+    network_of_model,
+    reward_scale,
+    value_span,
+)
+from fsmdp.bounds.bundled import Bundled
+from fsmdp.bounds.certificate import seconds_of_excesses
+from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Solution, Status, Stopped
+from fsmdp.bounds.conditioning import Conditioning, conditioning_of
+from fsmdp.bounds.cutting_planes import CuttingPlanes
+from fsmdp.bounds.finish import Solved, finish
+from fsmdp.bounds.highs import INTERIOR, SIMPLEX, InteriorProgram, LiveProgram
+from fsmdp.bounds.plan import Effort, Plan
+from fsmdp.bounds.planner import Planner, Seconds, Size, Solver, Tolerance, log, require_optimism
+from fsmdp.bounds.problem import Problem
+from fsmdp.bounds.stagewise import Stagewise
+from fsmdp.elimination.order import DEFAULT_LIMIT
+from fsmdp.errors import ModelError, PlanningError, WidthError
+from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Floats
+from fsmdp.model.variables import Scope
+
+SECOND_OPINION_UP_TO = 50_000
+"""Rows up to which the simplex method decides what the interior-point method left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint(Planner):
+    """All steps in one program: the tightest bound. `w_norm` bounds sum_j |w_j| at each step."""
+
+    w_norm: Size = None
+    solver: Solver = "auto"
+    time_limit: Seconds = None
+
+    @property
+    def normalises(self) -> bool:
+        """Not with `w_norm`, which is in the unit of rewards."""
+        return self.w_norm is None
+
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
+        """The paper's Fig. 1; the stationary program if the horizon is infinite."""
+        clock = clock or self.own_clock
+        require_optimism(problem, "joint")
+        found = solve_joint(
+            problem.network,
+            problem.intervals,
+            problem.means,
+            w_norm=self.w_norm,
+            solver=INTERIOR if self.solver == "auto" else self.solver,
+            clock=clock.part(seconds_of_excesses(problem.network)),
+        )
+        solved = Solved(
+            "joint",
+            found.status,
+            found.weights,
+            found.objective,
+            found.dual_bound,
+            rows=found.n_rows,
+            columns=found.n_columns,
+            iterations=found.iterations,
+            seconds={"rows": found.seconds_building, "solve": found.seconds},
+        )
+        return finish(problem, solved, clock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointProgram:
+    """matrix @ x >= lower over columns x that `read_weights` turns into weights."""
+
+    cost: Floats = field(repr=False)
+    matrix: sparse.csr_matrix = field(repr=False)
+    lower: Floats = field(repr=False)
+    free: NDArray[np.int64] = field(repr=False)  # coordinates that are a column
+    split: NDArray[np.int64] = field(repr=False)  # coordinates that are a difference of two columns
+    conditioning: Conditioning = field(repr=False)
+    n_steps: int
+    scale: float
+
+    def read_weights(self, columns: Floats) -> Floats:
+        """Weights (n_steps, n_functions) from a solution."""
+        n_free, n_split = len(self.free), len(self.split)
+        coordinates = np.zeros(n_free + n_split)
+        coordinates[self.free] = columns[:n_free]
+        plus, minus = columns[n_free : n_free + n_split], columns[n_free + n_split :][:n_split]
+        coordinates[self.split] = plus - minus
+        return self.scale * self.conditioning.weights(coordinates.reshape(self.n_steps, -1))
+
+
+def joint_program(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    w_norm: float | None = None,
+    clock: Clock = NO_LIMIT,
+) -> JointProgram:
+    """The program of all steps; `w_norm` bounds sum_j |w_j| at each step.
+
+    Raises `Stopped` when the clock says so.
+    Cost: horizon times the rows of one step.
+    """
+    step = bellman_rows(network, network.n_weight_rows)
+    clock.check()
+    n_steps, n_functions = network.n_weight_rows, len(network.basis)
+    conditioning = conditioning_of(network, intervals, plain=w_norm is not None)
+    every_step = sparse.identity(n_steps, format="csr")
+    link = every_step if network.horizon is None else sparse.eye(n_steps, k=1, format="csr")
+    values = sparse.kron(every_step, step.values, format="csc")
+    high = sparse.kron(link, step.backups(network, intervals.high), format="csc")
+    low = high
+    if not intervals.exact:
+        low = sparse.kron(link, step.backups(network, intervals.low), format="csc")
+    clock.check()
+    units = conditioning.steps(n_steps)
+    values, high, low = (sparse.csc_matrix(part @ units) for part in (values, high, low))
+    clock.check()
+    is_split = _needs_two_columns(network, intervals, w_norm, conditioning.n_coordinates)
+    free, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
+    upper_side = values - network.discount * high
+    lower_side = network.discount * low - values
+    scale = reward_scale(intervals)
+    rewards = step.rows.gather @ network.right_side(np.zeros(n_functions), intervals) / scale
+    blocks = [
+        upper_side[:, free],
+        upper_side[:, split],
+        lower_side[:, split],
+        sparse.kron(every_step, step.rows.messages),
+    ]
+    matrix = sparse.hstack(blocks, format="csr")
+    clock.check()
+    lower = np.tile(rewards, n_steps)
+    extra, extra_lower = _sign_rows(len(free), len(split), matrix.shape[1])
+    if w_norm is not None:
+        ones = sparse.csr_matrix(np.ones((1, n_functions)))
+        by_step = sparse.kron(every_step, ones @ conditioning.matrix, format="csr")[:, split]
+        empty = sparse.csr_matrix((n_steps, matrix.shape[1] - 2 * len(split)))
+        extra = sparse.vstack([extra, sparse.hstack([-by_step, -by_step, empty])])
+        extra_lower = np.concatenate([extra_lower, np.full(n_steps, -w_norm / scale)])
+    cost = np.zeros(n_steps * conditioning.n_coordinates)
+    cost[: conditioning.n_coordinates] = means @ conditioning.matrix
+    return JointProgram(
+        np.concatenate([cost[free], cost[split], -cost[split], np.zeros(blocks[3].shape[1])]),
+        sparse.csr_matrix(sparse.vstack([matrix, extra], format="csr")),
+        np.concatenate([lower, extra_lower]),
+        free,
+        split,
+        conditioning,
+        n_steps,
+        scale,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointSolution:
+    """Weights of every step, and what finding them took."""
+
+    status: Status
+    weights: Floats  # (n_steps, n_functions)
+    objective: float
+    dual_bound: float  # no weights within reach have a smaller objective
+    iterations: int
+    n_rows: int
+    n_columns: int
+    seconds_building: float
+    seconds: float
+
+
+def solve_joint(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    means: Floats,
+    *,
+    w_norm: float | None = None,
+    solver: str = INTERIOR,
+    clock: Clock = NO_LIMIT,
+) -> JointSolution:
+    """Solve the joint program by the interior-point method, or the simplex method on request.
+
+    Raises `Stopped` if time is up before there is a program to solve.
+    """
+    if solver not in (INTERIOR, SIMPLEX):
+        raise ModelError(f"solver: expected 'interior' or 'simplex', found {solver!r}.")
+    began = time.perf_counter()
+    program = joint_program(network, intervals, means, w_norm, clock)
+    built = time.perf_counter()
+    enough = CONFIRMED * value_span(network, intervals) / program.scale
+    found, bound = _solve(program, solver, enough, clock)
+    _explain_failure(found, network, intervals, w_norm)
+    return JointSolution(
+        found.status,
+        program.read_weights(found.values),
+        program.scale * found.objective,
+        program.scale * bound,
+        found.iterations,
+        *program.matrix.shape,
+        built - began,
+        time.perf_counter() - built,
+    )
+
+
+def _solve(
+    program: JointProgram, solver: str, enough: float, clock: Clock
+) -> tuple[Solution, float]:
+    """By the solver asked for; the simplex method is asked too where the other found no answer.
+
+    An answer is one whose dual bound is within `enough`. Returns the solution and that bound.
+    """
+    parts = program.cost, program.matrix, program.lower
+    if solver == INTERIOR:
+        interior = InteriorProgram(*parts)
+        found = interior.solve(clock)
+        bound = interior.dual_bound(found)
+        answered = found.status is Status.OPTIMAL and found.objective - bound <= enough
+        if answered or clock.status is not None or program.matrix.shape[0] > SECOND_OPINION_UP_TO:
+            return found, bound
+    simplex = LiveProgram(*parts)
+    second = simplex.solve(clock, duals=True)
+    if solver == INTERIOR and second.status is not Status.OPTIMAL:
+        return found, bound
+    return second, simplex.dual_bound(second)
+
+
+def _needs_two_columns(
+    network: BellmanNetwork, intervals: Intervals, w_norm: float | None, n_coordinates: int
+) -> NDArray[np.bool_]:
+    """Weights whose sign matters: backed up from an interval of some width, or of bounded norm.
+
+    A pair of columns for any other weight could grow without end and change nothing.
+    """
+    n_steps, n_functions = network.n_weight_rows, len(network.basis)
+    if w_norm is not None:
+        return np.ones(n_steps * n_functions, dtype=np.bool_)
+    if intervals.exact:
+        return np.zeros(n_steps * n_coordinates, dtype=np.bool_)
+    uncertain = np.zeros(n_functions, dtype=np.bool_)
+    uncertain[network.backup_columns[intervals.low != intervals.high]] = True
+    backed_up = np.ones(n_steps, dtype=np.bool_)
+    backed_up[0] = network.horizon is None
+    return np.outer(backed_up, uncertain).ravel()
+
+
+def _sign_rows(n_free: int, n_split: int, n_columns: int) -> tuple[sparse.csr_matrix, Floats]:
+    rows = np.arange(2 * n_split)
+    ones = np.ones(2 * n_split)
+    matrix = sparse.csr_matrix((ones, (rows, n_free + rows)), shape=(2 * n_split, n_columns))
+    return matrix, np.zeros(2 * n_split)
+
+
+def _rounded_up(value: float) -> str:
+    """Six digits that are not below the value, with room for a solver's tolerance."""
+    enough = value * (1 + 1e-6)
+    shown = float(f"{enough:.6g}")
+    return f"{shown if shown >= enough else shown * (1 + 1e-5):.6g}"
+
+
+def _explain_failure(
+    found: Solution,
+    network: BellmanNetwork,
+    intervals: Intervals,
+    w_norm: float | None,
+) -> None:
+    if found.status is Status.INFEASIBLE and w_norm is not None:
+        raise PlanningError(
+            f"no weights with sum_j |w_j| <= {w_norm:.6g} at every step satisfy the Bellman "
+            f"inequalities; w_norm={_rounded_up(constant_value(network, intervals))} is enough "
+            "(the value of the largest reward at every step), or leave w_norm out."
+        )
+
+
+FEW_SECONDS, MOST_SECONDS = 1.0, 60.0
+"""That rows may be expected to take: below the first they are always preferred to bundles, above
+the second never, since they say nothing before they are done."""
+
+CAUTION = 8.0
+"""So many times faster than bundles rows must look to be preferred: where actions are counted they
+took fifteen times as long as they look, and bundles a fifth."""
+
+UNSOLVED = (Status.INACCURATE, Status.FAILED, Status.INFEASIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs(Planner):
+    """Policy by the fastest suitable method, bound by the engine that suits the joint program."""
+
+    tolerance: Tolerance = 1e-6
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
+        """Two plans in one: the policy of the first, the tighter bound of both."""
+        clock = clock or self.own_clock
+        bounding, chosen = _engine(problem, self.tolerance, clock.left())
+        log.info(chosen)
+        if not isinstance(bounding, Joint) and problem.network.horizon is not None:
+            found = bounding.solve(problem, clock)
+            return _with_choices(found, chosen, "policy: greedy in the stages")
+        if problem.network.horizon is None:
+            uniform = replace(problem, means=problem.uniform)
+            policy = _unless_stopped(bounding, uniform, clock.share(0.5))
+            reason = "policy: greedy in the stationary program that weighs all states alike"
+        else:
+            policy = _unless_stopped(Stagewise(), problem, clock.share(0.5))
+            reason = "policy: greedy in the stages, one program for each step"
+        bound = _unless_stopped(bounding, problem, clock)
+        if bound is not None and bound.status in UNSOLVED and problem.intervals.exact:
+            # A solver that lost its way: the oracle of a bundle cannot.
+            other = _unless_stopped(Bundled(self.tolerance), problem, clock)
+            if other is not None and other.upper_bound < bound.upper_bound:
+                bound, chosen = other, f"{chosen}, and by bundles, since rows ended {bound.status}"
+        if policy is None or bound is None:
+            only = policy or bound
+            if only is None:
+                raise Stopped
+            ended = replace(only.ended, status=clock.status or only.status)
+            return _with_choices(replace(only, ended=ended), chosen)
+        log.info(reason)
+        return _with_choices(_joined(policy, bound), chosen, reason)
+
+
+def _engine(problem: Problem, tolerance: float, left: float | None) -> tuple[Planner, str]:
+    """Rows where they are soon solved; otherwise bundles in a known model, and cuts in any other.
+
+    A bundle's masters grow with the basis as those of cuts do, its oracle with the network.
+    """
+    rows = seconds_by_rows(problem) if rows_fit(problem) else math.inf
+    cuts = seconds_by_cuts(problem)
+    patience = min(MOST_SECONDS, cuts / CAUTION, math.inf if left is None else left / 2)
+    if problem.intervals.exact and rows > max(FEW_SECONDS, patience):
+        return Bundled(tolerance), "bound: the joint program, by bundles"
+    if rows <= cuts:
+        return Joint(), "bound: the joint program, by rows"
+    return CuttingPlanes(tolerance), "bound: the joint program, by cutting planes"
+
+
+def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | None:
+    try:
+        return planner.solve(problem, clock)
+    except Stopped:
+        return None
+
+
+def seconds_by_rows(problem: Problem) -> float:
+    """What the joint program by rows takes, roughly: fill grows with the width of the network."""
+    network = problem.network
+    rows = network.n_weight_rows * network.elimination.n_rows
+    return rows * 2e-5 * (1 + 2.0**network.elimination.induced_width / 32)
+
+
+def seconds_by_cuts(problem: Problem) -> float:
+    """What cutting planes take, roughly: some dozen masters and oracles."""
+    network = problem.network
+    functions, steps = len(network.basis), network.n_weight_rows
+    master = 4e-8 * (steps * functions) ** 2 * functions
+    oracle = 1e-8 * steps * network.elimination.n_rows
+    return 30 * (master + oracle)
+
+
+def rows_fit(problem: Problem) -> bool:
+    """Whether the rows of the joint program are few enough to be written down."""
+    network = problem.network
+    return network.n_weight_rows * network.elimination.n_rows <= LARGEST_PROGRAM
+
+
+def _joined(policy: Plan, bound: Plan) -> Plan:
+    """The policy of one plan with the bound of the other, or its own if that is tighter."""
+    best = bound if bound.upper_bound <= policy.upper_bound else policy
+    phases = {f"policy {name}": value for name, value in policy.seconds.items()}
+    phases |= {f"bound {name}": value for name, value in bound.seconds.items() if name != "network"}
+    phases["network"] = phases.pop("policy network")
+    status = policy.status if bound.status is Status.OPTIMAL else bound.status
+    return replace(
+        policy,
+        method="programs",
+        bound=best.bound,
+        ended=replace(bound.ended, status=status),
+        effort=Effort(
+            max(policy.rows, bound.rows),
+            max(policy.columns, bound.columns),
+            policy.iterations + bound.iterations,
+            phases,
+            policy.effort.choices,
+        ),
+    )
+
+
+def _with_choices(found: Plan, *choices: str) -> Plan:
+    effort = replace(found.effort, choices=(*found.effort.choices, *choices))
+    return replace(found, method="programs", effort=effort)
+
+
+CHOICES = ("shared", "separate")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkSize:
+    """One way to eliminate: its sizes, or why it is refused."""
+
+    elimination: str  # "shared" messages, or a "separate" network for each class of actions
+    induced_width: int | None
+    largest_table: int | None
+    rows: int | None
+    refused: str | None
+
+
+def network_sizes(
+    model: FactoredMDP, basis: Basis, limit: int = DEFAULT_LIMIT
+) -> tuple[NetworkSize, ...]:
+    """Sizes under every choice of elimination; nothing of the size of a table is made.
+
+    Cost: the marginals of the basis, and a few elimination orders for each choice.
+    """
+    return tuple(_size(model, basis, choice, limit) for choice in CHOICES)
+
+
+def _size(model: FactoredMDP, basis: Basis, choice: str, limit: int) -> NetworkSize:
+    try:
+        network, _ = network_of_model(model, basis, elimination=choice, limit=limit)
+    except WidthError as error:
+        return NetworkSize(choice, None, None, None, str(error))
+    found = network.elimination
+    return NetworkSize(choice, found.induced_width, found.largest_table, found.n_rows, None)
+
+
+def joined_variables(scopes: Sequence[Scope]) -> tuple[tuple[int, int], ...]:
+    """Edges of a cost network: pairs of variables that stand together in some scope."""
+    return tuple(sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)}))

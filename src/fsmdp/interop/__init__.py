@@ -1,5 +1,0 @@
-"""Other formats: RDDL."""
-
-from fsmdp.interop import rddl
-
-__all__ = ["rddl"]

@@ -1,0 +1,5 @@
+"""Other formats: RDDL."""
+
+from fsmdp.io import rddl
+
+__all__ = ["rddl"]

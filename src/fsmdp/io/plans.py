@@ -1,0 +1,516 @@
+"""Plans as files: arrays and one line of JSON in an NPZ, read without pickle."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, Strict, StringConstraints, ValidationError
+
+from fsmdp.bounds.bellman import VIEWS
+from fsmdp.bounds.bound import ELIMINATION, Bound, Box, StartProof
+from fsmdp.bounds.certificate import Certificate, Witness
+from fsmdp.bounds.clock import Status
+from fsmdp.bounds.gap import Candidate, Incumbent, Line
+from fsmdp.bounds.plan import Effort, Ending, Plan, PlannedPolicy
+from fsmdp.bounds.restricting import OF_ACTIONS, Restriction
+from fsmdp.elimination.schedule import Hint
+from fsmdp.errors import ModelError, PlanningError
+from fsmdp.foundation.checks import clip, show
+from fsmdp.foundation.disk import (
+    array_bytes,
+    pack_json,
+    read_arrays,
+    seal,
+    unpack_json,
+    write_arrays,
+)
+from fsmdp.foundation.kinds import Document, explain
+from fsmdp.foundation.numbers import upper
+from fsmdp.io.models import ActionsFile, actions_to_json, to_dict
+from fsmdp.model.actions import inputs_of, n_listed
+from fsmdp.model.basis import Basis
+from fsmdp.model.lookup import Lookup, check_lookup
+from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.structure import LONGEST_HORIZON
+from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.variables import Variable, check_state, positions_by_name, table_size
+from fsmdp.policies.arrays import (
+    CompiledPolicy,
+    array_names,
+    check_policy,
+    policy_from_arrays,
+    policy_to_arrays,
+)
+from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.resolve import ArrayPolicy
+from fsmdp.reductions.invariants import Invariant, LocalInvariant, SumInvariant, check_form
+
+log = logging.getLogger(__name__)
+
+FORMAT = "fsmdp-plan"
+VERSION = 5
+LARGEST_FILE = 2**28
+LARGEST_TEXT, MOST_ITEMS = 2**26, 2**22
+"""Bytes, and entries of lists and objects, of a description; as the checker has them."""
+EXPECTED = "expected a file that Plan.save wrote"
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Positions = Annotated[tuple[Count, ...], Strict(False)]  # a list in JSON
+
+
+class Steps(Document):
+    """How variables were eliminated, as `fsmdp.elimination.schedule.Hint` says."""
+
+    steps: list[
+        Annotated[tuple[list[Annotated[tuple[int, ...], Strict(False)]], Positions], Strict(False)]
+    ]
+    finals: list[Count]
+
+
+class LocalFile(Document):
+    """What a few variables may be together: 0 or 1 for each assignment, the last axis fastest."""
+
+    scope: Annotated[Positions, Field(min_length=1)]
+    allowed: list[Annotated[int, Field(ge=0, le=1)]]
+
+
+class SumFile(Document):
+    """Limits on the sum of what the values of variables count for."""
+
+    scope: Annotated[Positions, Field(min_length=1)]
+    counts: list[Annotated[Positions, Field(min_length=1)]]
+    least: Count
+    most: Count
+
+
+class BoxFile(Document):
+    """Values that some variables never leave, and the variables that matter there."""
+
+    variables: Annotated[Positions, Field(min_length=1)]
+    values: list[Annotated[Positions, Field(min_length=1)]]
+    kept: Positions
+
+
+class StartFile(Document):
+    """The states whose values prove a bound at the start; listed ones are in an array."""
+
+    states: Literal["all", "listed"]
+    boxes: list[BoxFile]
+
+
+class About(Document):
+    """The header of a plan: every field and its kind."""
+
+    format: Literal["fsmdp-plan"]
+    version: Literal[5]
+    method: str
+    status: Annotated[Status, Strict(False)]
+    variables: Annotated[
+        list[Annotated[tuple[Name, int], Strict(False)]], Field(min_length=1)
+    ]  # name and size
+    actions: Annotated[list[Name], Field(min_length=1)] | ActionsFile
+    horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
+    discount: Annotated[float, Field(gt=0, le=1)]
+    scopes: Annotated[list[Positions], Field(min_length=1)]
+    functions: list[list[float]]  # of each scope, the last axis fastest
+    bound_weights: list[list[float]]  # here, and not in an array, where a checker reads them
+    objective: float
+    dual_bound: float | None  # none that is finite
+    certified_objective: float
+    upper_bound: float  # by elimination
+    at_start: float | None  # tighter, from the initial distribution only
+    proof: Name
+    start_proof: StartFile | None  # why at_start holds
+    policy: str | None  # none: greedy
+    incumbent: Incumbent | None
+    candidates: list[Candidate]
+    log: list[Line]
+    witness: Annotated[
+        tuple[int, Positions, str, float], Strict(False)
+    ]  # step, state, action, violation
+    induced_width: Count
+    rows: Count
+    columns: Count
+    iterations: Count
+    seconds: dict[str, Annotated[float, Field(ge=0)]]
+    choices: list[str]
+    view: Literal[VIEWS]  # type: ignore[valid-type]
+    elimination: Steps | None  # where it was not exact: what a checker may try
+    invariants: list[LocalFile | SumFile]
+    restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]]
+
+
+def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """Write a plan; the file appears whole or not at all."""
+    certificate, witness = plan.certificate, plan.certificate.witness
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "method": plan.method,
+        "status": str(plan.status),
+        "variables": [[v.name, v.size] for v in plan.variables],
+        "actions": actions_to_json(plan.action_names),
+        "horizon": plan.horizon,
+        "discount": plan.discount,
+        "scopes": [list(scope) for scope in plan.basis.scopes],
+        "functions": [table.values.ravel().tolist() for table in plan.basis],
+        "bound_weights": plan.bound_weights.tolist(),
+        "objective": plan.objective,
+        "dual_bound": plan.dual_bound if math.isfinite(plan.dual_bound) else None,
+        "certified_objective": plan.certified_objective,
+        "upper_bound": certificate.upper_bound,
+        "at_start": None,
+        "proof": ELIMINATION,
+        "start_proof": None,
+        "policy": None if isinstance(plan.policy, Greedy) else _name(plan.policy),
+        "incumbent": None if plan.incumbent is None else _finite_only(plan.incumbent),
+        "candidates": [_finite_only(candidate) for candidate in plan.candidates],
+        "log": [_finite_only(line) for line in plan.log],
+        "witness": [witness.step, list(witness.state), witness.action, witness.violation],
+        "induced_width": plan.induced_width,
+        "rows": plan.rows,
+        "columns": plan.columns,
+        "iterations": plan.iterations,
+        "seconds": dict(plan.seconds),
+        "choices": list(plan.effort.choices),
+        "view": plan.view,
+        "elimination": None if plan.bound.hint is None else asdict(plan.bound.hint),
+        "invariants": [_invariant_to_json(one) for one in plan.bound.invariants],
+        "restrictions": [[one.invariant, one.additions] for one in plan.bound.restrictions],
+    }
+    arrays: dict[str, Any] = {
+        "about": pack_json(about),
+        "weights": plan.weights,
+        "violations": certificate.violations,
+        "lifts": certificate.lifts,
+    }
+    if isinstance(plan.policy, Greedy):
+        arrays["q_entries"] = plan.q_entries
+        arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
+    else:
+        arrays |= {f"policy/{n}": a for n, a in policy_to_arrays(_compiled(plan)).items()}
+    if plan.bound.at_start < certificate.upper_bound:
+        _add_start(plan.bound, about, arrays)
+    write_arrays(path, arrays, compress=True)
+
+
+def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Add the bound at the start, as far as the checker proves it, and what proves it.
+
+    A plan file claims what its own content proves. So the checker is asked, and what it proves is
+    written; a bound that it cannot prove is left out, with a warning.
+    """
+    proof = bound.start_proof
+    at_start, why = bound.at_start, "nothing in the plan proves it"
+    if proof is not None:
+        about["start_proof"] = {
+            "states": "all" if proof.states is None else "listed",
+            "boxes": [asdict(box) for box in proof.boxes],
+        }
+        if proof.states is not None:
+            kind = np.uint8 if max(v.size for v in bound.variables) <= 2**8 else np.uint16
+            arrays["states"] = proof.states.astype(kind)
+        if proof.values is not None:
+            arrays["values"] = proof.values
+        about |= {"at_start": at_start, "proof": proof.name}
+        if proof.model is not None:
+            at_start, why = _proved_at_start(proof.model, about, arrays)
+    if proof is None or not at_start < about["upper_bound"]:
+        log.warning(
+            "the plan's bound %s, by %s, is not in the file (%s), which claims %s, by elimination",
+            *(upper(bound.at_start, 6), bound.proof, why, upper(about["upper_bound"], 6)),
+        )
+        about |= {"at_start": None, "start_proof": None, "proof": ELIMINATION}
+        arrays.pop("states", None)
+        arrays.pop("values", None)
+    else:
+        about["at_start"] = at_start
+        claimed, written = upper(bound.at_start, 6), upper(at_start, 6)
+        if written != claimed:
+            log.warning(
+                "the plan's bound %s, by %s, cannot be proved by a file, which claims %s, by %s",
+                *(claimed, bound.proof, written, about["proof"]),
+            )
+    arrays["about"] = pack_json(about)
+
+
+def _proved_at_start(
+    model: FactoredMDP, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> tuple[float, str]:
+    """The least bound at the start, not below the one claimed, that the checker proves; or why not.
+
+    That the weights are a bound is not asked again: elimination has certified it.
+    """
+    from fsmdp.verification import checker, values
+
+    try:
+        mine = checker.read_model(seal(to_dict(model)))
+        content = {
+            name: array_bytes(arrays[name]) for name in ("states", "values") if name in arrays
+        }
+        claim = checker.claim_of(json.loads(json.dumps(about)), content, mine)
+        held = checker.prove_invariants(mine, claim.invariants)
+        _, found, rounding = values.start_bounds(mine, claim, held)
+        found += 2 * rounding  # so that it is proved on other machines, too
+        return max(about["at_start"], values.above(found)), "the checker proves less"
+    except (checker.BadInputError, ModelError, OverflowError) as error:
+        return math.inf, str(error)
+
+
+def _compiled(plan: Plan) -> CompiledPolicy:
+    found = plan.policy.compiled()
+    if found is None:
+        raise PlanningError(
+            f"the plan's policy, {plan.policy!r}, is followed by Python alone and cannot be saved; "
+            "save the plan that it is made from."
+        )
+    return found
+
+
+def _name(policy: PlannedPolicy) -> str:
+    return policy.name if isinstance(policy, ArrayPolicy) else type(policy).__name__
+
+
+def _finite_only(one: Candidate | Incumbent | Line) -> dict[str, Any]:
+    """Its fields, with None for a number that is not finite."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(one).items()
+    }
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan written by `save_plan`; anything else is a ModelError."""
+    arrays = read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
+    where = show(str(path))
+    try:
+        read = unpack_json(arrays["about"], LARGEST_TEXT, MOST_ITEMS)
+        if not isinstance(read, dict):
+            raise ValueError("its description is not an object")
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"{where} is not a plan: {clip(str(error))}; {EXPECTED}.") from None
+    if read.get("format") != FORMAT or read.get("version") != VERSION:
+        raise ModelError(
+            f"{where}: expected {FORMAT} version {VERSION}, found {show(read.get('format'))} "
+            f"version {show(read.get('version'))}; plan again with this release."
+        )
+    try:
+        # What one parser made of the file is what it means: no second one reads its text.
+        return _from_parts(About.model_validate_json(json.dumps(read)), arrays)
+    except ValidationError as error:
+        wrong = explain(error, "description").removesuffix(".")
+    except KeyError as error:
+        wrong = f"no {error}"
+    except (ValueError, TypeError) as error:
+        wrong = clip(str(error)).removesuffix(".")
+    raise ModelError(f"{where}: a part is missing or wrong ({wrong}); plan again.")
+
+
+def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
+    variables = tuple(Variable(name, size) for name, size in about.variables)
+    positions_by_name(variables)
+    actions = _actions(about)
+    if about.horizon is None and about.discount == 1:
+        raise ValueError("discount: expected one below 1 with an infinite horizon")
+    n_steps = about.horizon or 1
+    basis = _basis(about, variables)
+    shape = (n_steps + (about.horizon is not None), len(basis))
+    weights = _finite(arrays, "weights", shape)
+    if [len(row) for row in about.bound_weights] != [shape[1]] * shape[0]:
+        raise ValueError(f"bound_weights: expected numbers of shape {shape}")
+    violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
+    start_proof = _start_proof(about, arrays, variables)
+    _check_names(about, arrays)
+    return Plan(
+        method=about.method,
+        policy=_policy(about, variables, actions, arrays),
+        bound=Bound(
+            variables,
+            about.horizon,
+            basis,
+            np.array(about.bound_weights),
+            Certificate(
+                violations, lifts, _witness(about, variables, actions, n_steps), about.upper_bound
+            ),
+            math.inf if about.at_start is None else about.at_start,
+            about.proof,
+            _hint(about.elimination),
+            tuple(_invariant(one, variables) for one in about.invariants),
+            _restrictions(about),
+            start_proof,
+        ),
+        weights=weights,
+        weights_certified=False,  # a file says nothing that its checker does not prove
+        ended=Ending(
+            about.status,
+            about.objective,
+            about.certified_objective,
+            -math.inf if about.dual_bound is None else about.dual_bound,
+        ),
+        trivial_bound=math.inf,
+        discount=about.discount,
+        induced_width=about.induced_width,
+        effort=Effort(
+            about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
+        ),
+        view=about.view,
+        incumbent=None if about.incumbent is None else about.incumbent.reported(),
+        candidates=tuple(about.candidates),
+        log=tuple(about.log),
+    )
+
+
+def _check_names(about: About, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays that a plan does not have."""
+    names = {"about", "weights", "violations", "lifts"}
+    if about.policy is None:
+        names |= {"q_entries", *(f"lookup_{name}" for name in Lookup._fields)}
+    else:
+        names |= {f"policy/{name}" for name in array_names()}
+    if about.start_proof is not None:
+        names |= {"states"} if about.start_proof.states == "listed" else {*()}
+        names |= {"values"} if about.horizon is None else {*()}
+    for name in names ^ arrays.keys():
+        raise ValueError(f"array {show(name)}: " + ("missing" if name in names else "unknown"))
+
+
+def _start_proof(
+    about: About, arrays: Mapping[str, np.ndarray], variables: tuple[Variable, ...]
+) -> StartProof | None:
+    """The states that prove a bound at the start; that they do is for a checker to find out."""
+    given, states, values = about.start_proof, None, None
+    if (given is None) != (about.at_start is None):
+        raise ValueError("start_proof: expected one with at_start, and none without")
+    if given is None:
+        return None
+    sizes = np.array([variable.size for variable in variables])
+    number = table_size(sizes.tolist())
+    if given.states == "listed":
+        states = arrays["states"]
+        kind = np.uint8 if sizes.max() <= 2**8 else np.uint16
+        if states.dtype != kind or states.shape[1:] != sizes.shape or (states >= sizes).any():
+            raise ValueError("states: expected a row of values of variables for each state")
+        number = len(states)
+    if about.horizon is None:
+        values = _finite(arrays, "values", (number,))
+    for box in given.boxes:
+        places = {*box.variables, *box.kept}
+        distinct = all(len({*one}) == len(one) for one in (box.variables, box.kept, *box.values))
+        if not distinct or len(box.values) != len(box.variables) or max(places) >= len(sizes):
+            raise ValueError("start_proof: boxes: expected variables and values, each once")
+        if any(max(row) >= sizes[v] for v, row in zip(box.variables, box.values, strict=True)):
+            raise ValueError("start_proof: boxes: expected values of variables")
+        if states is None:
+            raise ValueError("start_proof: boxes: expected none with all states")
+    boxes = tuple(Box(box.variables, tuple(box.values), box.kept) for box in given.boxes)
+    return StartProof(about.proof, None, states, values, boxes)
+
+
+def _invariant_to_json(one: Invariant) -> dict[str, Any]:
+    if isinstance(one, LocalInvariant):
+        return {"scope": one.scope, "allowed": one.allowed.astype(int).ravel().tolist()}
+    return asdict(one)
+
+
+def _invariant(one: LocalFile | SumFile, variables: tuple[Variable, ...]) -> Invariant:
+    """An invariant of the right form; that it holds is for a checker to prove."""
+    sizes = [variable.size for variable in variables]
+    if one.scope[-1] >= len(sizes) or sorted(set(one.scope)) != list(one.scope):
+        raise ValueError("invariants: expected positions of variables in order, each once")
+    shape = tuple(sizes[position] for position in one.scope)
+    found: Invariant
+    if isinstance(one, SumFile):
+        found = SumInvariant(one.scope, tuple(one.counts), one.least, one.most)
+    elif len(one.allowed) == table_size(shape):
+        found = LocalInvariant(one.scope, np.array(one.allowed).reshape(shape))
+    else:
+        raise ValueError("invariants: expected 0 or 1 for each assignment")
+    check_form(found, sizes)
+    return found
+
+
+def _restrictions(about: About) -> tuple[Restriction, ...]:
+    if not all(OF_ACTIONS <= number < len(about.invariants) for number, _ in about.restrictions):
+        raise ValueError("restrictions: expected positions of invariants")
+    return tuple(Restriction(number, tuple(rows)) for number, rows in about.restrictions)
+
+
+def _hint(steps: Steps | None) -> Hint | None:
+    """What is said of elimination: only a checker reads it, and does not trust it."""
+    if steps is None:
+        return None
+    return Hint(
+        tuple((tuple(terms), eliminated) for terms, eliminated in steps.steps),
+        tuple(steps.finals),
+    )
+
+
+def _actions(about: About) -> Sequence[str]:
+    if isinstance(about.actions, ActionsFile):
+        return about.actions.built()
+    if len(set(about.actions)) < len(about.actions):
+        raise ValueError("actions: expected each name once")
+    return tuple(about.actions)
+
+
+def _policy(
+    about: About,
+    variables: tuple[Variable, ...],
+    actions: Sequence[str],
+    arrays: Mapping[str, np.ndarray],
+) -> PlannedPolicy:
+    """The policy, with all that compiled code reads checked."""
+    sizes = [variable.size for variable in variables]
+    if about.policy is not None:
+        prefix = "policy/"
+        given = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        followed = policy_from_arrays(given, sizes, actions)
+        check_policy(followed, sizes, actions)
+        return ArrayPolicy(about.policy, variables, actions, about.horizon, followed)
+    n_steps = about.horizon or 1
+    entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
+    lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
+    input_sizes = [variable.size for variable in inputs_of(variables, actions)]
+    check_lookup(lookup, input_sizes, n_listed(actions), entries.shape[1])
+    return Greedy(variables, actions, about.horizon, lookup, entries)
+
+
+def _finite(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> Floats:
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers of shape {shape}")
+    return array
+
+
+def _witness(
+    about: About, variables: tuple[Variable, ...], actions: Sequence[str], n_steps: int
+) -> Witness:
+    step, state, action, violation = about.witness
+    if not 1 <= step <= n_steps or action not in actions:
+        raise ValueError("witness: expected a step and an action of the plan")
+    return Witness(step, check_state(state, variables), action, violation)
+
+
+def _basis(about: About, variables: tuple[Variable, ...]) -> Basis:
+    """The functions, of which the first is the constant 1."""
+    tables = []
+    if len(about.functions) != len(about.scopes):
+        raise ValueError("functions: expected one for each scope")
+    for scope, numbers in zip(about.scopes, about.functions, strict=True):
+        if sorted(set(scope)) != list(scope) or (scope and scope[-1] >= len(variables)):
+            raise ValueError("scopes: expected positions of variables in order, each once")
+        shape = tuple(variables[position].size for position in scope)
+        if len(numbers) != table_size(shape):
+            raise ValueError(f"functions: expected {table_size(shape)} numbers of {scope}")
+        tables.append(bound_table(scope, np.array(numbers).reshape(shape)))
+    if about.scopes[0] or about.functions[0] != [1]:
+        raise ValueError("functions: expected the constant 1 first")
+    return Basis(tables[1:])

@@ -1,0 +1,232 @@
+"""A ground problem: its fluents, a formula for each, and the terms of its reward."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from fsmdp.foundation.checks import is_whole, show
+from fsmdp.io.rddl import expressions as make
+from fsmdp.io.rddl.compiling import ActionFluent
+from fsmdp.io.rddl.expressions import Expression, Number
+from fsmdp.io.rddl.grounding import Grounder
+from fsmdp.io.rddl.parsing import check_meaning, parse
+from fsmdp.io.rddl.sources import Source, UnsupportedError, located
+
+log = logging.getLogger("fsmdp")
+
+Values = tuple[int, ...]
+"""The values of a fluent; truth values are 0 and 1, objects their positions in their type."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Everything a model is built from, before any table exists.
+
+    `formulas` define each drawn intermediate fluent and each next value, in an order in which
+    they can be drawn; a next value is called like its fluent, and a formula that looks at one
+    writes it with a prime. `values` is None for integers whose range is not known yet.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    latents: tuple[str, ...]
+    values: Mapping[str, Values | None]
+    formulas: Mapping[str, Expression]
+    rewards: tuple[Expression, ...]
+    actions: tuple[ActionFluent, ...]
+    most_nondefault: int
+    preconditions: tuple[Expression, ...]
+    initial: Mapping[str, int]
+    horizon: int
+    discount: float
+    notes: tuple[str, ...]
+
+    def with_values(self, values: Mapping[str, Values | None]) -> Problem:
+        """The same problem with other ranges."""
+        return replace(self, values=values)
+
+
+def rank_of(problem: Problem) -> dict[str, int]:
+    """The order of axes: current values, then what is drawn in the same step."""
+    drawn = (*problem.latents, *(f"{label}'" for label in problem.states))
+    return {name: position for position, name in enumerate((*problem.states, *drawn))}
+
+
+def read_problem(source: Source) -> Problem:
+    """Parse and ground a problem; an UnsupportedError says what a factored MDP cannot express."""
+    log.info("%s: parsing", source.name)
+    model, notes = parse(source)
+    _refuse_unsupported(model)
+    check_meaning(model, source)
+    log.info("%s: grounding", source.name)
+    return _ground(model, Grounder(model), source.name, notes)
+
+
+def _refuse_unsupported(model: Any) -> None:
+    """What no amount of folding would mend, told before anything is expanded."""
+    if model.observ_fluents:
+        raise UnsupportedError(
+            f"the state is only partly observed ({', '.join(model.observ_fluents)}); "
+            "expected an MDP, take the MDP version of the domain."
+        )
+    for kind, ranges in (("state", model.state_ranges), ("action", model.action_ranges)):
+        for fluent, range_name in ranges.items():
+            if range_name == "real":
+                raise UnsupportedError(
+                    f"the {kind} fluent {fluent} is continuous; expected bool, an "
+                    "enumerated type or integers with a finite range, discretise it."
+                )
+            if kind == "action" and range_name == "int":
+                raise UnsupportedError(
+                    f"the action fluent {fluent} is an integer without a range; "
+                    "expected bool or an enumerated type, list its values as a type."
+                )
+    if model.terminations:
+        raise UnsupportedError(
+            "episodes end when a condition on the state holds; expected episodes of "
+            "fixed length, add a state fluent that absorbs."
+        )
+    horizon, discount = model.horizon, model.discount
+    if not is_whole(horizon) or horizon < 1 or not 0 < discount <= 1:
+        raise UnsupportedError(
+            f"horizon {show(horizon)} and discount {show(discount)}; expected a whole number of "
+            "steps, at least 1, and a discount above 0 and at most 1."
+        )
+
+
+def _constraints(model: Any, grounder: Grounder) -> tuple[list[Expression], list[str]]:
+    """State-action constraints that concern actions alone, and notes on all of them.
+
+    pyRDDLGym ignores them. One on actions alone forbids joint actions, which can be done; one that
+    looks at states says what never happens, and cannot be enforced.
+    """
+    ground = [grounder.ground(node, {}) for node in getattr(model.ast.domain, "constraints", [])]
+    open_ones = [constraint for constraint in ground if not constraint.is_value(True)]
+    actions = {
+        grounder.label(name, arguments)
+        for name in model.action_fluents
+        for arguments in grounder.instances(name)
+    }
+    kept = [constraint for constraint in open_ones if constraint.fluents <= actions]
+    notes = []
+    if kept:
+        notes.append(
+            "state-action constraints forbid some joint actions, which are left out; pyRDDLGym's "
+            "simulator would allow them"
+        )
+    if len(open_ones) > len(kept):
+        notes.append("state-action constraints that look at states are ignored, as in pyRDDLGym")
+    if model.invariants:
+        notes.append(
+            "state invariants are not enforced: states that violate them are states of the model, "
+            "though they may never be reached"
+        )
+    return kept, notes
+
+
+def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -> Problem:
+    values: dict[str, Values | None] = {}
+    formulas: dict[str, Expression] = {}
+    initial: dict[str, int] = {}
+    for fluent, started in model.state_fluents.items():
+        starts = started if isinstance(started, list) else [started]
+        for arguments, start in zip(grounder.instances(fluent), starts, strict=True):
+            label = grounder.label(fluent, arguments)
+            with located(f"the next value of {label}"):
+                formulas[label] = grounder.formula(fluent + "'", arguments)
+            values[label] = _values(grounder, model.variable_ranges[fluent], label)
+            initial[label] = _position(model, start)
+    if not formulas:
+        raise UnsupportedError("it has no state fluents.")
+    with located("the reward"):
+        rewards = split_sum(grounder.ground(model.reward, {}))
+    constraints, more_notes = _constraints(model, grounder)
+    preconditions = [
+        *(grounder.ground(node, {}) for node in model.preconditions),
+        *constraints,
+    ]
+    states = tuple(formulas)
+    for label, formula in grounder.drawn.items():
+        values[label] = _values(grounder, grounder.ranges[label], label)
+        formulas[label] = formula
+    return Problem(
+        name=name,
+        states=states,
+        latents=tuple(grounder.drawn),
+        values=values,
+        formulas=_in_drawing_order(formulas, frozenset(grounder.drawn)),
+        rewards=rewards,
+        actions=tuple(_action_fluents(model, grounder)),
+        most_nondefault=int(model.max_allowed_actions),
+        preconditions=tuple(one for one in preconditions if not one.is_value(True)),
+        initial=initial,
+        horizon=int(model.horizon),
+        discount=float(model.discount),
+        notes=(*notes, *more_notes),
+    )
+
+
+def _values(grounder: Grounder, range_name: str, label: str) -> Values | None:
+    if range_name == "bool":
+        return (0, 1)
+    if range_name == "int":
+        return None
+    if range_name == "real":
+        raise UnsupportedError(
+            f"the random fluent {label} is continuous; expected bool, an enumerated type or "
+            "integers with a finite range, discretise it."
+        )
+    return tuple(range(len(grounder.objects(range_name))))
+
+
+def _position(model: Any, value: Any) -> int:
+    return int(model.object_to_index[value]) if isinstance(value, str) else int(value)
+
+
+def _action_fluents(model: Any, grounder: Grounder) -> Iterator[ActionFluent]:
+    for fluent, range_name in model.action_ranges.items():
+        objects = () if range_name == "bool" else tuple(grounder.objects(range_name))
+        default = _position(model, model.variable_defaults[fluent])
+        for arguments in grounder.instances(fluent):
+            yield ActionFluent(grounder.label(fluent, arguments), default, objects)
+
+
+def _in_drawing_order(
+    formulas: Mapping[str, Expression], latents: frozenset[str]
+) -> dict[str, Expression]:
+    """Latents and next values after those that their formulas look at."""
+    uses = {
+        label: [
+            other.removesuffix("'")
+            for other in sorted(formula.fluents)
+            if other in latents or other.endswith("'")
+        ]
+        for label, formula in formulas.items()
+    }
+    try:
+        order = tuple(TopologicalSorter(uses).static_order())
+    except CycleError as error:
+        circle = ", ".join(error.args[1])
+        raise UnsupportedError(
+            f"next values depend on one another in a cycle ({circle})."
+        ) from None
+    return {label: formulas[label] for label in order}
+
+
+def split_sum(expression: Expression, factor: Number = 1) -> tuple[Expression, ...]:
+    """The terms of a sum, with constant factors multiplied through; equal ones stay apart."""
+    if expression.operator == "+":
+        parts = [split_sum(argument, factor) for argument in expression.arguments]
+        return tuple(term for part in parts for term in part)
+    if expression.operator == "*" and expression.arguments[0].is_constant:
+        number, *others = expression.arguments
+        if len(others) == 1:
+            return split_sum(others[0], factor * number.value)
+    if expression.is_constant:
+        whole = expression.value * factor
+        return (make.constant(whole),) if whole else ()
+    return (make.product([make.constant(factor), expression]),)

@@ -1,0 +1,150 @@
+"""The scoreboard: what was published, scores, files that are not made twice, and the page."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fsmdp import ModelError
+from fsmdp.cli.entry import app
+from fsmdp.reproduction.ippc import run as running
+from fsmdp.reproduction.ippc.page import draw, others, page, scores, write_page
+from fsmdp.reproduction.ippc.run import (
+    DOMAINS,
+    PLANNERS,
+    Problem,
+    Settings,
+    Task,
+    play,
+    published,
+    read_problems,
+    read_results,
+    run_problems,
+)
+
+TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)
+
+
+def invented(task):
+    known = published()[task.problem]
+    return {
+        "log10_states": 3.0,
+        "actions": 5,
+        "seconds": 1.0,
+        "policy": "invented",
+        "mean": (known.base + known.best) / 2,
+        "standard_error": 0.5,
+        "episodes": task.settings.episodes,
+        "decision_seconds": 1e-6,
+        "upper_bound": known.best + 1.0,
+        "trivial_bound": known.best + 10.0,
+        "proof": "elimination",
+        "exact": False,
+        "statement": "",
+        "candidates": 3,
+    }
+
+
+def test_published_results_and_scores_are_those_of_the_sources():
+    known = published()
+    assert len(known) == 84
+    assert {problem.domain for problem in known} == set(DOMAINS)
+    traffic = known[TRAFFIC]
+    assert (traffic.base, traffic.best, traffic.best_planner) == (-18.6, -3.467, "PROST 2011")
+    assert traffic.score(-3.0) == 1.0
+    assert traffic.score(-30.0) == 0.0
+    assert traffic.score((-18.6 - 3.467) / 2) == pytest.approx(0.5)
+    means = {
+        name: sum(others(name, list(known)).values()) / len(others(name, list(known)))
+        for name in PLANNERS
+    }
+    # As the collection of these results states them.
+    assert means["prost_1s"] == pytest.approx(0.834, abs=1e-3)
+    assert means["prost_5s"] == pytest.approx(0.875, abs=1e-3)
+    assert means["gurobiplan_5s"] == pytest.approx(0.711, abs=1e-3)
+    assert means["jaxplan_5s"] == pytest.approx(0.575, abs=1e-3)
+
+
+def test_problems_are_read_as_people_write_them():
+    assert read_problems(["Traffic:1", "SysAdmin:1", "Traffic:1"]) == [SYSADMIN, TRAFFIC]
+    assert len(read_problems(["Elevators"])) == 10
+    assert len(read_problems(["published"])) == 84
+    assert len(read_problems(["all"])) == 120
+    for text in ("Trafic:1", "Traffic:11", "Traffic:x", ""):
+        with pytest.raises(ModelError):
+            read_problems([text])
+
+
+def test_what_was_played_is_not_played_again(tmp_path, monkeypatch):
+    played = []
+
+    def once(task):
+        played.append(task.problem)
+        return invented(task) if task.problem != SYSADMIN else {"error": "no luck"}
+
+    monkeypatch.setattr(running, "play", once)
+    wanted, settings = [SYSADMIN, TRAFFIC], Settings(seconds=1)
+    first = run_problems(wanted, settings, tmp_path)
+    assert first[SYSADMIN]["error"] == "no luck"
+    assert played == wanted
+    again = run_problems(wanted, settings, tmp_path)
+    assert played == [*wanted, SYSADMIN]  # what failed is tried again
+    assert again[TRAFFIC]["mean"] == first[TRAFFIC]["mean"]
+    run_problems(wanted, Settings(seconds=2), tmp_path)
+    assert played[3:] == wanted  # other settings, other results
+    assert list(read_results(tmp_path)) == [TRAFFIC]
+    path = tmp_path / "Traffic-1.json"
+    path.write_text(path.read_text().replace("0.5", "0.6"))
+    with pytest.raises(ModelError, match="remove it"):
+        read_results(tmp_path)
+
+
+def test_one_problem_is_not_plural(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "play", invented)
+    done = CliRunner().invoke(app, ["ippc", "Traffic:1", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("1 problem, 60 s of planning each")
+    assert "over 1 problem\n" in done.stdout
+
+
+def test_the_page_has_a_row_for_each_problem_and_the_figure_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "play", invented)
+    results = run_problems([SYSADMIN, TRAFFIC], Settings(), tmp_path / "runs")
+    results[TRAFFIC] = {
+        **results[TRAFFIC],
+        "online_mean": published()[TRAFFIC].best,
+        "online_standard_error": 0.1,
+    }
+    assert scores(results, "mean") == pytest.approx({SYSADMIN: 0.5, TRAFFIC: 0.5})
+    assert scores(results, "online_mean") == {TRAFFIC: 1.0}
+    text = page(results, "fsmdp ippc Traffic:1")
+    rows = [line for line in text.splitlines() if line.startswith("| Traffic 1 |")]
+    assert len(rows) == 1
+    large = {TRAFFIC: {**results[TRAFFIC], "mean": -3.8688, "standard_error": 120.0}}
+    large[TRAFFIC] |= {"upper_bound": 7.4e-11, "exact": False}
+    assert "| 0 ± 120 |" in page(large, "fsmdp ippc Traffic:1")
+    assert "e-1" not in page(large, "fsmdp ippc Traffic:1")
+    assert "| **all** | 2 | 0.500 | 1.000 |" in text
+    assert "| **all with on line** | 1 | 0.500 | 1.000 |" in text
+    assert draw(results).startswith(b"<?xml")
+    path = write_page(results, tmp_path / "ippc.md", "fsmdp ippc Traffic:1")
+    assert path.read_text() == text
+    assert (tmp_path / "ippc.svg").stat().st_size > 1000
+    assert "GB" not in text
+    peaks = {SYSADMIN: 1.5e9, TRAFFIC: 2.5e9}
+    measured = {p: {**result, "peak_memory": peaks[p]} for p, result in results.items()}
+    assert "Planning took at most 2.5 GB (Traffic 1)." in page(measured, "fsmdp ippc")
+
+
+def test_a_problem_is_planned_and_played():
+    pytest.importorskip("pyRDDLGym")
+    settings = Settings(seconds=30, episodes=200, online_episodes=2)
+    found = play(Task(Problem("Navigation", 1), settings))
+    assert found["exact"]
+    assert found["online_mean"] == found["mean"]  # nothing is simulated where nothing can be won
+    assert found["online_episodes"] == 200
+    assert found["upper_bound"] == pytest.approx(-9.5669, abs=1e-3)
+    assert abs(found["mean"] + 9.5669) < 6 * found["standard_error"]
+    assert found["decision_seconds"] < 1e-3
+    assert found["peak_memory"] is None or 1e7 < found["peak_memory"] < 4e9
+    json.dumps(found)
