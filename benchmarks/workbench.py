@@ -53,7 +53,7 @@ def seconds_of_sweep(asked, workers):
 def seconds_of_loop(asked):
     """Wall clock of calling `learn` for the same runs, one after another."""
     import fsmdp
-    from fsmdp.experiments.catalog import read_basis, read_model
+    from fsmdp.io.readers import read_basis, read_model
 
     def one(setting, episodes):
         model = read_model(setting.model.model)

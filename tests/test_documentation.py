@@ -16,10 +16,10 @@ import typer.main
 import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.domains import DOMAINS
-from fsmdp.experiments.catalog import BASES, read_basis
 from fsmdp.experiments.executors.protocol import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.io.rddl.sources import find_source
+from fsmdp.io.readers import BASES, read_basis
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.registry import LEARNERS
 from fsmdp.report.curves import CHARTS

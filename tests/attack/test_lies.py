@@ -28,8 +28,7 @@ def learners():
 
 
 def build(name):
-    from fsmdp.experiments.learners import build_learner, resolve_options
-    from fsmdp.experiments.own import Simulator
+    from fsmdp.experiments.learners import Simulator, build_learner, resolve_options
 
     options = resolve_options(LEARNERS[name], {}, "options")
     return build_learner(name, Simulator(lying.Lying(), lying.structure()), None, options, 0)

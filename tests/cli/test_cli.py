@@ -148,7 +148,7 @@ def test_an_interrupt_within_a_command_reaches_the_start(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fsmdp.experiments.catalog.read_model", interrupt)
+    monkeypatch.setattr("fsmdp.io.readers.read_model", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_main(monkeypatch, "inspect", "sysadmin:ring:4")
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.errors import ModelError
-from fsmdp.experiments.catalog import read_basis, read_model
 from fsmdp.experiments.reading import read_specification, specify
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import Store, read_results
+from fsmdp.io.readers import read_basis, read_model
 
 MODULE = '''
 import fsmdp

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 from fsmdp.cli import entry, lists
 from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
-from fsmdp.experiments.catalog import BASES
 from fsmdp.experiments.executors.protocol import EXECUTORS, choose_executor
 from fsmdp.foundation.registry import Registry
+from fsmdp.io.readers import BASES
 from fsmdp.report.curves import CHARTS
 
 OWN = """
 import fsmdp
 from fsmdp.foundation.kinds import WHOLE
-from fsmdp.experiments.catalog import BASES
+from fsmdp.io.readers import BASES
 
 
 def queue(places=3):

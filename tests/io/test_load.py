@@ -9,10 +9,10 @@ import pytest
 from tests.io.rddl_texts import KEEP, load_problem, write_problem
 
 import fsmdp
-from fsmdp.experiments.catalog import read_model
 from fsmdp.io.rddl import loading
 from fsmdp.io.rddl.loading import cache_folder, load_source
 from fsmdp.io.rddl.sources import find_source
+from fsmdp.io.readers import read_model
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.invariant_models import one_way, tokens
 from tests.joint_models import joint_model
 from tests.model.planted import planted_model
-from tests.reductions.test_joining import reachable
 from tests.odd_models import odd_model
+from tests.reductions.test_joining import reachable
 
 import fsmdp
 from fsmdp import LocalInvariant, ModelError, SumInvariant, domains, find_invariants

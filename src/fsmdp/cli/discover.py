@@ -50,7 +50,7 @@ def discover_command(
     Nothing is claimed about edges that are missing; those that there may be are undecided.
     """
     from fsmdp.discovery.discover import discover
-    from fsmdp.experiments.catalog import read_model
+    from fsmdp.io.readers import read_model
 
     began = time.perf_counter()
     found = discover(

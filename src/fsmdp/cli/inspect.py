@@ -45,7 +45,7 @@ def inspect_command(
 ) -> None:
     """Show what a model holds and how large planning would be, before any work is done."""
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.catalog import read_model
+    from fsmdp.io.readers import read_model
 
     if list_domains:
         _show_domains(as_json)
@@ -96,8 +96,8 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
     from rich.console import Console
     from rich.table import Table
 
-    from fsmdp.experiments.catalog import read_rddl_name
     from fsmdp.io.rddl import report
+    from fsmdp.io.readers import read_rddl_name
 
     domain, instance, _ = read_rddl_name(text)
     with working("grounding", quiet or as_json):
@@ -120,7 +120,7 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
 def model_facts(model: Any) -> dict[str, Any]:
     """Sizes of a model, and of the cost networks of the ready-made bases."""
     from fsmdp.bounds.joint import network_sizes
-    from fsmdp.experiments.catalog import BASES
+    from fsmdp.io.readers import BASES
 
     bases = {}
     for name, make in BASES.items():

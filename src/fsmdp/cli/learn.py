@@ -85,8 +85,7 @@ def _specify(
     model_text: str, learner: str, options: list[str], basis: str, episodes: int, seed: int
 ) -> Specification:
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.learners import resolve_options
-    from fsmdp.experiments.own import find_learner
+    from fsmdp.experiments.learners import find_learner, resolve_options
     from fsmdp.experiments.reading import specify
 
     given: dict[str, Any] = {}

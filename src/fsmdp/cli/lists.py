@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 def bases() -> Iterable[str]:
     """Ready-made bases."""
-    from fsmdp.experiments.catalog import BASES
+    from fsmdp.io.readers import BASES
 
     return BASES
 
@@ -17,13 +17,6 @@ def claims() -> Iterable[str]:
     from fsmdp.reproduction.claim import NAMES
 
     return NAMES
-
-
-def domains() -> Iterable[str]:
-    """Domains, and what an RDDL problem begins with."""
-    from fsmdp.domains.registry import DOMAINS
-
-    return [*DOMAINS, "rddl"]
 
 
 def executors() -> Iterable[str]:
@@ -109,26 +102,10 @@ def complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Shell completion of models: domains, RDDL problems, and model files of this folder."""
-    names = rddl_problems(incomplete) if incomplete.startswith("rddl:") else domains()
-    return [name for name in [*names, *files("*.json")] if name.startswith(incomplete)]
+    """Shell completion of models, by the readers."""
+    from fsmdp.io.readers import complete_model as by_readers
 
-
-def rddl_problems(begun: str) -> Iterable[str]:
-    """Domains of the repository, and instances of the one that is written already."""
-    from fsmdp.errors import ModelError
-    from fsmdp.io.rddl.sources import repository
-
-    try:
-        known = repository()
-    except ModelError:  # the extra is not installed
-        return []
-    domain = begun.split(":")[1]
-    instances = known[domain].instances if domain in known else ()
-    return [
-        *(f"rddl:{name}" for name in known),
-        *(f"rddl:{domain}:{instance}" for instance in instances),
-    ]
+    return by_readers(incomplete)
 
 
 def complete_problem(incomplete: str) -> list[str]:

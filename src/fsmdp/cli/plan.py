@@ -97,7 +97,7 @@ def plan_command(
     """
     from fsmdp.bounds.bellman import state_means
     from fsmdp.bounds.clock import Status
-    from fsmdp.experiments.catalog import read_basis, read_model
+    from fsmdp.io.readers import read_basis, read_model
     from fsmdp.model.basis import Basis
     from fsmdp.solver.plan import find_planner, plan
 

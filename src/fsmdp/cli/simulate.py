@@ -47,7 +47,7 @@ def simulate_command(
     as_json: AsJson = False,
 ) -> None:
     """Simulate a policy: mean return, standard error, and speed."""
-    from fsmdp.experiments.catalog import read_model
+    from fsmdp.io.readers import read_model
     from fsmdp.simulation.rollout import rollout
 
     began = time.perf_counter()
@@ -109,9 +109,9 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
 
     from fsmdp.errors import ModelError
     from fsmdp.exact.solve import solve_exactly
-    from fsmdp.experiments.catalog import read_basis
     from fsmdp.foundation.checks import show, show_names
     from fsmdp.io.plans import load_plan
+    from fsmdp.io.readers import read_basis
     from fsmdp.solver.plan import plan
 
     if text in model.actions:

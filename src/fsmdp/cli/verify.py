@@ -41,12 +41,13 @@ def verify_command(
     from fsmdp.errors import ModelError
     from fsmdp.foundation.disk import read_file
     from fsmdp.io.plans import LARGEST_FILE
+    from fsmdp.io.readers import model_document
     from fsmdp.verification import checker
     from fsmdp.verification.values import start_values
 
     began = time.perf_counter()
     try:
-        model = checker.read_model(_model_file(model_text))
+        model = checker.read_model(model_document(model_text))
         claim = checker.read_claim(read_file(plan, LARGEST_FILE), model)
         tell = (lambda _: None) if quiet or as_json else _progress()
         verdict = checker.check(model, claim, tell, start_values)
@@ -76,19 +77,6 @@ def _progress(every: float = 2.0) -> Callable[[str], None]:
             print(f"{now - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
     return tell
-
-
-def _model_file(text: str) -> bytes:
-    """The content of a model file: the one that is named, or what `save` would write."""
-    from pathlib import Path
-
-    from fsmdp.experiments.catalog import read_model
-    from fsmdp.foundation.disk import read_file, seal
-    from fsmdp.io.models import LARGEST_FILE, to_dict
-
-    if text.endswith(".json") or Path(text).is_file():
-        return read_file(text, LARGEST_FILE)
-    return seal(to_dict(read_model(text)))
 
 
 def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> Iterator[str]:

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.domains.registry import DOMAINS, start_value_of_domain
 from fsmdp.errors import ExperimentError, FsmdpError, ModelError
-from fsmdp.experiments.catalog import basis_name, read_basis, read_model
-from fsmdp.experiments.learners import completed_options
-from fsmdp.experiments.own import Simulator, make_simulator
+from fsmdp.experiments.learners import Simulator, completed_options, make_simulator
 from fsmdp.experiments.specification import ModelSetting, Specification
 from fsmdp.experiments.store import ModelFacts, Store, command_line, now, provenance
+from fsmdp.io.readers import basis_name, find_reader, read_basis, read_model
 from fsmdp.model.actions import n_joint
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ def find_source(setting: ModelSetting, where: str) -> ModelSource:
             f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
             "learners work through episodes; give it a horizon."
         )
-    if _is_domain(setting.model):
+    if find_reader(setting.model).portable:
         return ModelSource(setting, None)
     return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
 
@@ -107,10 +105,6 @@ def _check_simulator(simulator: Simulator, where: str) -> None:
             f"{where}: the structure has an infinite horizon, expected a finite one, since "
             "learners work through episodes; give it a horizon."
         )
-
-
-def _is_domain(text: str) -> bool:
-    return text.split(":")[0] in DOMAINS and not Path(text).is_file()
 
 
 def describe_model(task: FactsTask) -> ModelFacts:
@@ -155,10 +149,9 @@ def exact_start_value(text: str, model: FactoredMDP) -> float | None:
     """V* at the start: in closed form, by enumeration if it is cheap, or None."""
     from fsmdp.exact.solve import solve_exactly
 
-    if _is_domain(text):
-        closed = start_value_of_domain(text)
-        if closed is not None:
-            return closed
+    closed = find_reader(text).start_value(text)
+    if closed is not None:
+        return closed
     entries = model.n_states**2 * model.n_actions * (model.horizon or 1)
     return float(solve_exactly(model).start_value) if entries <= EXACT_LIMIT else None
 

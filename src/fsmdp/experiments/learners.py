@@ -4,26 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.catalog import BASES, is_written, read_basis
-from fsmdp.experiments.own import PLACE, Simulator, find_learner
 from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
-from fsmdp.foundation.kinds import SWITCH, Kind
-from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry
+from fsmdp.foundation.kinds import NUMBER, SWITCH, WHOLE, Kind, Reading
+from fsmdp.io.import_paths import (
+    IMPORT_PATH,
+    call_function,
+    import_function,
+    is_import_path,
+    make_from,
+    module_hint,
+)
+from fsmdp.io.readers import BASES, is_written, read_basis
+from fsmdp.learning.learners.learner import check_learner
+from fsmdp.learning.learners.registry import LEARNERS, LearnerContext, LearnerEntry, Options, Value
+from fsmdp.model.structure import Structure
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from fsmdp.learning.learners.learner import Learner
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy
 
 
+GIVEN = ("seed", "known_rewards")
+"""What a function that makes a learner is given by name, if it has such parameters."""
+
+TEXT = Reading("text", str)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulator:
+    """An environment with no model behind it, and the structure that learners are told of it."""
+
+    environment: gymnasium.Env[Any, Any]
+    told: Structure
+
+    def structure(self, _basis: None = None) -> Structure:
+        """What learners are told; its basis is its own."""
+        return self.told
+
+    @property
+    def rewards(self) -> NoReturn:
+        """Known to nobody."""
+        raise ModelError(
+            "known_rewards: an environment does not say what its rewards are; leave it out, or "
+            "build them into a learner of your own."
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BasisText:
-    """A basis by its name, its file or the place of a function."""
+    """A basis by its name, its file or an import path."""
 
     @property
     def description(self) -> str:
@@ -36,7 +74,12 @@ class BasisText:
         return self._read
 
     def _read(self, text: str) -> str:
-        if text in BASES or is_written(text) or text.endswith(".json") or PLACE.fullmatch(text):
+        if (
+            text in BASES
+            or is_written(text)
+            or text.endswith(".json")
+            or IMPORT_PATH.fullmatch(text)
+        ):
             return text
         raise ValueError(text)
 
@@ -128,3 +171,67 @@ def _read(kind: Kind, value: object, where: str) -> Any:
         raise ModelError(
             f"{where}: expected {kind.description}, found {show(value)}; correct it."
         ) from None
+
+
+def make_simulator(environment: str, structure: str, where: str) -> Simulator:
+    """The environment and the structure of two functions."""
+    import gymnasium
+
+    return Simulator(
+        make_from(environment, f"{where}, environment", gymnasium.Env),
+        make_from(structure, f"{where}, structure", Structure),
+    )
+
+
+def find_learner(name: object, where: str) -> LearnerEntry:
+    """A learner that is registered, or made by a function of the user's own."""
+    if isinstance(name, str) and name not in LEARNERS and is_import_path(name):
+        return _own_learner(name, where)
+    return LEARNERS.find(name, where, module_hint(name))
+
+
+def _own_learner(text: str, where: str) -> LearnerEntry:
+    """An entry for a function: its parameters with defaults are the options."""
+    make = import_function(text, where)
+    parameters = signature(make).parameters
+    if not parameters:
+        raise ModelError(f"{where}: {text!r} takes no arguments, expected the structure first.")
+    _, *others = parameters
+    options: dict[str, tuple[Kind, Value]] = {}
+    for name in others:
+        default = parameters[name].default
+        if name in GIVEN or parameters[name].kind is Parameter.VAR_KEYWORD:
+            continue
+        if default is Parameter.empty:
+            raise ModelError(
+                f"{where}: parameter {name!r} of {text!r} has no default, expected one for every "
+                f"option (only the structure, {' and '.join(GIVEN)} are told); give it one."
+            )
+        options[name] = (_kind_of(default), default)
+
+    def build(told: LearnerContext, given: Options) -> Learner:
+        known: Mapping[str, Any] = {"seed": told.seed, "known_rewards": told.known_rewards}
+        asked = {name: known[name] for name in GIVEN if name in parameters}
+        learner: Learner = call_function(text, where, make, told.structure, **asked, **given)
+        try:
+            check_learner(learner)
+        except ModelError as error:
+            raise ModelError(f"{where}: {text!r} made something else: {error}") from None
+        return learner
+
+    return LearnerEntry(
+        text,
+        text.rpartition(":")[2],
+        f"made by {text}",
+        build=build,
+        options=options,
+        uses_basis=True,
+        takes_rewards="known_rewards" in parameters,
+    )
+
+
+def _kind_of(default: object) -> Kind:
+    """How the text of an option is read, by its default."""
+    if isinstance(default, bool):
+        return SWITCH
+    return WHOLE if isinstance(default, int) else NUMBER if isinstance(default, float) else TEXT

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.catalog import BASES, basis_name, basis_of_blocks, is_read, read_basis_file
-from fsmdp.experiments.learners import resolve_options
-from fsmdp.experiments.own import find_learner, look_in, refuse_code
+from fsmdp.experiments.learners import find_learner, resolve_options
 from fsmdp.experiments.specification import LearnerSetting, ModelSetting, Specification
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.kinds import Document, explain
+from fsmdp.io.import_paths import refuse_code, search_folder
+from fsmdp.io.readers import BASES, basis_name, basis_of_blocks, read_basis_file, reads_without_code
 from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
 
 LARGEST_FILE = 2**20
@@ -119,7 +119,7 @@ def specify(
     if not allow_code:
         _refuse_code(read)
     elif folder is not None:
-        look_in(folder)
+        search_folder(folder)
     return Specification(
         read.name,
         read.episodes,
@@ -134,7 +134,7 @@ def _refuse_code(read: SpecificationFile) -> None:
     """Refuse whatever would be imported."""
     for position, model in enumerate(read.models):
         where = f"models[{position}]"
-        if model.model is not None and not is_read(model.model):
+        if model.model is not None and not reads_without_code(model.model):
             refuse_code(model.model, (), "model", where)
         refuse_code(model.basis, BASES, "basis", where)
         refuse_code(model.environment, (), "environment", where)

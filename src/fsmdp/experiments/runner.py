@@ -19,7 +19,7 @@ from fsmdp.experiments.folder import (
     find_source,
     open_folder,
 )
-from fsmdp.experiments.own import Simulator
+from fsmdp.experiments.learners import Simulator
 from fsmdp.experiments.specification import RunSetting, Specification
 from fsmdp.experiments.store import (
     ModelFacts,

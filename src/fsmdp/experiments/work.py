@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.experiments.folder import ModelSource, is_held_as
-from fsmdp.experiments.learners import build_learner
-from fsmdp.experiments.own import Simulator
+from fsmdp.experiments.learners import Simulator, build_learner
 from fsmdp.experiments.specification import RunSetting
 from fsmdp.experiments.store import (
     EPISODE_COLUMNS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from types import MappingProxyType
@@ -66,16 +66,29 @@ class Registry(Mapping[str, Entry]):
         self._entries[name] = entry
         return entry
 
-    def find(self, name: object, where: str = "", also: str = "") -> Entry:
-        """The entry of a name; a ModelError with the closest name, or all of them, otherwise.
+    def loaded(self) -> Iterable[Entry]:
+        """Entries that were added so far, without importing anything."""
+        return self._entries.values()
 
-        `also` is what else a message says.
-        """
+    def remove(self, name: str) -> None:
+        """Take out an entry that was added."""
+        if name not in self._entries:
+            raise ModelError(
+                f"{self.kind} {show(name)}: not registered; give a name that was added."
+            )
+        del self._entries[name]
+
+    def find(self, name: object, where: str = "", also: str = "") -> Entry:
+        """The entry of a name; a ModelError with the closest name, or all of them, otherwise."""
         if isinstance(name, str) and name in self:
             return self[name]
+        raise self.unknown(name, where, also)
+
+    def unknown(self, name: object, where: str = "", also: str = "") -> ModelError:
+        """The error for a name that no entry has; `also` is what else its message says."""
         place = f"{where}: " if where else ""
         hint = " ".join(filter(None, (suggest(str(name), self), also)))
-        raise ModelError(f"{place}unknown {self.kind} {show(name)}; {hint}")
+        return ModelError(f"{place}unknown {self.kind} {show(name)}; {hint}")
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:

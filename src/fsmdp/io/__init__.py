@@ -1,5 +1,5 @@
-"""Other formats: RDDL."""
+"""Models and plans in other forms: readers by registry, model files, plan files, RDDL."""
 
-from fsmdp.io import rddl
+import lazy_loader
 
-__all__ = ["rddl"]
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["rddl"])

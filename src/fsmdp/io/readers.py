@@ -1,25 +1,28 @@
-"""Models and bases by what a user writes for them."""
+"""Models and bases by what a user writes for them: a registry of readers."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from fsmdp.domains.registry import DOMAINS, build_domain, start_value_of_domain
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip
-from fsmdp.foundation.disk import read_file
+from fsmdp.foundation.disk import read_file, seal
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.registry import Registry
-from fsmdp.io.rddl.loading import object_basis
+from fsmdp.io.import_paths import is_import_path, make_from, module_hint
 from fsmdp.model.basis import Basis
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Table
 
-LARGEST_FILE = 2**24
+LARGEST_BASIS_FILE = 2**24
 
 
 class FunctionTable(Document):
@@ -39,7 +42,7 @@ class BasisFile(Document):
 
 def read_basis_file(path: str | os.PathLike[str]) -> str:
     """The content of a basis file, named after it."""
-    content = read_file(path, LARGEST_FILE)
+    content = read_file(path, LARGEST_BASIS_FILE)
     try:
         data = json.loads(content)
         name = str(data.get("name", Path(path).stem))
@@ -86,49 +89,134 @@ def _parse(text: str) -> BasisFile:
         raise ModelError(f"basis: not JSON: {clip(str(error))}; correct it.") from None
 
 
-BASES: Registry[Callable[[Any], Basis]] = Registry("basis")
+BASES: Registry[Callable[[Any], Basis]] = Registry(
+    "basis",
+    places={
+        "singles": "fsmdp.model.basis:Basis.singles",
+        "pairs": "fsmdp.model.basis:Basis.pairs",  # of variables that depend on one another
+        "objects": "fsmdp.io.rddl.loading:object_basis",
+    },
+)
 """What makes a basis for a model."""
 
-BASES.register("singles", Basis.singles)
-BASES.register("pairs", Basis.pairs)  # of variables that depend on one another
-BASES.register("objects", object_basis)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
+    """A way to write a model: `reads` says whether text is written that way, `read` builds it.
+
+    `complete` gives texts that continue what was typed, for shells. `runs_code` is true if reading
+    imports a module that the text names, `portable` if the text means the same model on every
+    machine. `start_value` gives V* at the start where the reader knows it in closed form.
+    `document` gives the bytes of a model file where the text names one.
+    """
+
+    name: str
+    reads: Callable[[str], bool]
+    read: Callable[[str], FactoredMDP]
+    complete: Callable[[str], Iterable[str]] = lambda _: ()
+    runs_code: bool = False
+    portable: bool = False
+    start_value: Callable[[str], float | None] = lambda _: None
+    document: Callable[[str], bytes] | None = None
 
 
-def read_model(text: str) -> Any:
+READERS: Registry[Reader] = Registry("reader", entries=Reader)
+"""Readers of models; the one that was added last is asked first."""
+
+
+def find_reader(text: str) -> Reader:
+    """The reader of a text; a ModelError with the closest name of a domain if there is none.
+
+    Installed packages are asked if no reader knows the text; a file that none knows is JSON.
+    """
+    for known in (READERS.loaded, READERS.values):
+        for reader in reversed(list(known())):
+            if reader.reads(text):
+                return reader
+    if Path(text).is_file():
+        return READERS["json"]
+    raise DOMAINS.unknown(text.partition(":")[0], also=module_hint(text))
+
+
+def reads_without_code(text: str) -> bool:
+    """Whether some reader builds the model of a text without importing what the text names."""
+    known = (reader for reader in READERS.values() if not reader.runs_code)
+    return any(reader.reads(text) for reader in known) or Path(text).is_file()
+
+
+def read_model(text: str) -> FactoredMDP:
     """A model from what a user types: a domain with options, an RDDL problem, a file, a function.
 
     A function, `my_module:make`, takes no arguments and returns a FactoredMDP.
     """
-    from fsmdp.domains import build_domain
-    from fsmdp.domains.registry import DOMAINS
-    from fsmdp.experiments.own import is_place, made_at, no_module
+    return find_reader(text).read(text)
+
+
+def model_document(text: str) -> bytes:
+    """The content of a model file: the one that is named, or what `save` would write."""
+    from fsmdp.io.models import to_dict
+
+    reader = find_reader(text)
+    return seal(to_dict(reader.read(text))) if reader.document is None else reader.document(text)
+
+
+def complete_model(begun: str) -> list[str]:
+    """Texts of models that continue what was typed."""
+    found = (text for reader in READERS.values() for text in reader.complete(begun))
+    return [text for text in found if text.startswith(begun)]
+
+
+READERS.add(
+    Reader(
+        "import-path",
+        is_import_path,
+        lambda text: make_from(text, "model", FactoredMDP),
+        runs_code=True,
+    )
+)
+READERS.add(
+    Reader(
+        "domain",
+        lambda text: text.partition(":")[0] in DOMAINS,
+        build_domain,
+        lambda _: DOMAINS,
+        portable=True,
+        start_value=start_value_of_domain,
+    )
+)
+
+
+def _load(text: str) -> FactoredMDP:
     from fsmdp.io.models import load
-    from fsmdp.model.mdp import FactoredMDP
 
-    if text.startswith("rddl:"):
-        from fsmdp.io.rddl.loading import load as load_rddl
-
-        domain, instance, join = read_rddl_name(text)
-        return load_rddl(domain, instance, join=join)
-    if text.endswith(".npz"):
-        raise ModelError(
-            f"{text}: expected a model, found the name of a plan's file; give the model it was "
-            f"made for, as in fsmdp simulate MODEL --policy {text}."
-        )
-    if text.endswith(".json") or Path(text).is_file():
-        return load(text)
-    if not is_read(text) and is_place(text):
-        return made_at(text, "model", FactoredMDP)
-    DOMAINS.find(text.partition(":")[0], also=no_module(text))
-    return build_domain(text)
+    return load(text)
 
 
-def is_read(text: str) -> bool:
-    """Whether the text of a model is a domain, an RDDL problem or a file: what runs no code."""
-    from fsmdp.domains.registry import DOMAINS
+def _content(text: str) -> bytes:
+    from fsmdp.io.models import LARGEST_FILE
 
-    name = text.partition(":")[0]
-    return name == "rddl" or name in DOMAINS or text.endswith(".json") or Path(text).is_file()
+    return read_file(text, LARGEST_FILE)
+
+
+READERS.add(
+    Reader(
+        "json",
+        lambda text: text.endswith(".json"),
+        _load,
+        lambda _: (path.name for path in Path().glob("*.json")),
+        document=_content,
+    )
+)
+
+
+def _refuse_plan(text: str) -> FactoredMDP:
+    raise ModelError(
+        f"{text}: expected a model, found the name of a plan's file; give the model it was made "
+        f"for, as in fsmdp simulate MODEL --policy {text}."
+    )
+
+
+READERS.add(Reader("plan-file", lambda text: text.endswith(".npz"), _refuse_plan))
 
 
 def read_rddl_name(text: str) -> tuple[str, str, bool]:
@@ -145,6 +233,34 @@ def read_rddl_name(text: str) -> tuple[str, str, bool]:
     )
 
 
+def _read_rddl(text: str) -> FactoredMDP:
+    from fsmdp.io.rddl.loading import load
+
+    domain, instance, join = read_rddl_name(text)
+    return load(domain, instance, join=join)
+
+
+def _complete_rddl(begun: str) -> Iterable[str]:
+    """Domains of the repository, and instances of the one that is written already."""
+    from fsmdp.io.rddl.sources import repository
+
+    if not begun.startswith("rddl:"):
+        return ["rddl"]
+    try:
+        known = repository()
+    except ModelError:  # the extra is not installed
+        return []
+    domain = begun.split(":")[1]
+    instances = known[domain].instances if domain in known else ()
+    return [
+        *(f"rddl:{name}" for name in known),
+        *(f"rddl:{domain}:{instance}" for instance in instances),
+    ]
+
+
+READERS.add(Reader("rddl", lambda text: text.startswith("rddl:"), _read_rddl, _complete_rddl))
+
+
 def read_basis(model: Any, text: str) -> Basis:
     """A basis by its name, by a function of a model (`my_module:basis`), from a file or as JSON."""
     if is_written(text):
@@ -153,9 +269,7 @@ def read_basis(model: Any, text: str) -> Basis:
         return basis_from_text(model, read_basis_file(text))
     if text in BASES:
         return BASES[text](model)
-    from fsmdp.experiments.own import is_place, made_at, no_module
-
-    if is_place(text):
-        found: Basis = made_at(text, "basis", Basis, model)
+    if is_import_path(text):
+        found: Basis = make_from(text, "basis", Basis, model)
         return found.bind(model.variables)
-    return BASES.find(text, also=no_module(text))(model)
+    return BASES.find(text, also=module_hint(text))(model)

@@ -1,5 +1,7 @@
-"""Reports: one page to hand out, figures for papers, and a table."""
+"""Charts, tables and the page of a sweep; pictures from Python."""
 
-from fsmdp.report.page import Report, write_report
+import lazy_loader
 
-__all__ = ["Report", "write_report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submodules=["plot"], submod_attrs={"page": ["Report", "write_report"]}
+)
