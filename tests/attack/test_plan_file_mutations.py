@@ -31,7 +31,7 @@ from fsmdp.foundation.disk import (
     seal,
 )
 from fsmdp.io.models import to_dict
-from fsmdp.solver.judge import View
+from fsmdp.reductions.reduction import unchanged
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search
 from fsmdp.verification import checker
@@ -46,7 +46,7 @@ def searched(model):
     """A plan with the proof of a search that did not look at all states."""
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
     found = search(model, plan.bound.basis, plan.bound.weights, trials=5)
-    proof = proof_by_search(model, View("", model), found)
+    proof = proof_by_search(model, unchanged(model), found)
     bound = replace(plan.bound, at_start=found.upper_bound, proof=proof.name, start_proof=proof)
     return replace(plan, bound=bound)
 

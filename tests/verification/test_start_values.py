@@ -18,9 +18,9 @@ import fsmdp
 from fsmdp import domains
 from fsmdp.bounds.bound import StartProof
 from fsmdp.foundation.disk import read_arrays, write_arrays
-from fsmdp.solver.judge import View, views_of
+from fsmdp.reductions.reduction import reductions_of, unchanged
 from fsmdp.solver.search.search import search
-from fsmdp.solver.state import proof_by_search, rounding
+from fsmdp.solver.state import proof_by_search
 from fsmdp.verification import checker
 from fsmdp.verification.checker import Box, Start
 from fsmdp.verification.values import ListedStates, list_actions, start_values
@@ -168,18 +168,18 @@ def test_a_box_that_is_left_is_not_used():
         assert len(listed.boxes) == found
 
 
-def searched_plan(model, view, trials):
+def searched_plan(model, reduced, trials):
     """A plan whose bound at the start is that of a search, with few or many trials."""
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
     base = plan.bound
-    if view.joined is not None:
-        base = fsmdp.plan(view.model, fsmdp.Basis.singles(view.model), method="programs").bound
-    found = search(view.model, base.basis, base.weights, trials=trials)
-    proof = proof_by_search(model, view, found)
-    slack = rounding(view.model)
-    bound = dataclasses.replace(
-        plan.bound, at_start=found.upper_bound + slack, proof=proof.name, start_proof=proof
-    )
+    if reduced.rewritten:
+        base = fsmdp.plan(
+            reduced.model, fsmdp.Basis.singles(reduced.model), method="programs"
+        ).bound
+    found = search(reduced.model, base.basis, base.weights, trials=trials)
+    proof = proof_by_search(model, reduced, found)
+    upper = reduced.bound(found.upper_bound)
+    bound = dataclasses.replace(plan.bound, at_start=upper, proof=proof.name, start_proof=proof)
     return dataclasses.replace(plan, bound=bound), found
 
 
@@ -191,7 +191,7 @@ def test_searches_are_proved_as_a_whole(trials, discount, tmp_path):
         models.append(road(horizon=None, discount=discount))
         models.append(domains.sysadmin(4, horizon=None, discount=discount))
     for model in models:
-        plan, _ = searched_plan(model, View("", model), trials)
+        plan, _ = searched_plan(model, unchanged(model), trials)
         path = tmp_path / "plan.npz"
         plan.save(path)
         mine = checker.read_model(model_bytes(model))
@@ -207,9 +207,9 @@ def test_searches_are_proved_as_a_whole(trials, discount, tmp_path):
 def test_proofs_of_joined_models_are_about_the_original(tmp_path):
     """Two exclusive variables, joined by the solver; the checker knows nothing of it."""
     model = exclusive_model()
-    view = views_of(model)[0]
-    assert view.joined is not None
-    plan, found = searched_plan(model, view, 3000)
+    reduced = reductions_of(model)[0]
+    assert reduced.rewritten
+    plan, found = searched_plan(model, reduced, 3000)
     assert found.solved
     plan.save(tmp_path / "plan.npz")
     mine = checker.read_model(model_bytes(model))

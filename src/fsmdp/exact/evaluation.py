@@ -12,7 +12,6 @@ from fsmdp.exact.flat import (
     Actions,
     FlatMDP,
     action_type,
-    backup_rounding,
     can_enumerate,
     enumerate_states,
     induct_backward,
@@ -20,7 +19,7 @@ from fsmdp.exact.flat import (
 )
 from fsmdp.exact.solve import DENSE_LIMIT, ExactSolution, fit
 from fsmdp.foundation.checks import as_whole
-from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.mdp import FactoredMDP, backup_rounding, check_model
 from fsmdp.model.tables import Floats
 from fsmdp.policies.resolve import Policy, is_table, policy_table, resolve
 

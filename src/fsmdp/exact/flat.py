@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import as_whole, check_size, plural, show_count
 from fsmdp.model.marginals import EPSILON
-from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.mdp import FactoredMDP, backup_rounding, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import state_strides, table_size
@@ -37,17 +37,6 @@ class Accuracy:
 
     error: float
     loss: float
-
-
-def backup_rounding(model: FactoredMDP, summed: int) -> float:
-    """More than rounding can change one backup of values: R(s, a) + discount * E[V(s') | s, a].
-
-    A backup multiplies rows of kernels, and adds up rewards and at most `summed` products beside
-    the values of what is drawn. Each operation is off by less than EPSILON times the largest
-    return.
-    """
-    terms = sum(model.dynamics.drawn_sizes) + len(model.reward_means) + summed + 8
-    return float(8 * EPSILON * terms * model.largest_size_of_return)
 
 
 def accuracy_of_steps(model: FactoredMDP, rounding: float) -> Accuracy:

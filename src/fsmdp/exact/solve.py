@@ -17,7 +17,6 @@ from fsmdp.exact.flat import (
     Actions,
     FlatMDP,
     action_type,
-    backup_rounding,
     can_enumerate,
     enumerate_states,
     induct_backward,
@@ -34,7 +33,7 @@ from fsmdp.foundation.checks import (
     show_memory,
 )
 from fsmdp.foundation.numbers import plain
-from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.mdp import FactoredMDP, backup_rounding, check_model
 from fsmdp.model.tables import Floats, Rebuilt, read_only
 from fsmdp.model.variables import State, state_strides
 

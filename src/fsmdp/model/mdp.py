@@ -28,7 +28,7 @@ from fsmdp.model.conditionals import (
     normalised,
     resolve_dynamics,
 )
-from fsmdp.model.marginals import Marginals, compute_marginals
+from fsmdp.model.marginals import EPSILON, Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
     RewardTerm,
@@ -410,6 +410,17 @@ class FactoredMDP(Compared):
             f"{show_actions(self.actions)}, {plural(len(self.rewards), 'reward term')}, "
             f"{show_end(self.horizon, self.discount)})"
         )
+
+
+def backup_rounding(model: FactoredMDP, summed: int) -> float:
+    """More than rounding can change one backup of values: R(s, a) + discount * E[V(s') | s, a].
+
+    A backup multiplies rows of kernels, and adds up rewards and at most `summed` products beside
+    the values of what is drawn. Each operation is off by less than EPSILON times the largest
+    return.
+    """
+    terms = sum(model.dynamics.drawn_sizes) + len(model.reward_means) + summed + 8
+    return float(8 * EPSILON * terms * model.largest_size_of_return)
 
 
 def check_model(model: object, where: str) -> FactoredMDP:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ class Rebuilt:
 
     __slots__ = ()
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        given = [field.name for field in fields(self) if field.init]  # type: ignore[arg-type]
-        return type(self), tuple(getattr(self, name) for name in given)
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        given = [field for field in fields(self) if field.init]  # type: ignore[arg-type]
+        values = tuple(getattr(self, field.name) for field in given if not field.kw_only)
+        named = {field.name: getattr(self, field.name) for field in given if field.kw_only}
+        return (partial(type(self), **named) if named else type(self)), values
 
 
 def read_only(array: AnyArray) -> AnyArray:

@@ -30,6 +30,7 @@ from fsmdp.policies.joint import (
     write_best,
     write_drawn,
 )
+from fsmdp.reductions.reduction import UNCHANGED, StateMap
 
 
 @compiled()
@@ -86,65 +87,46 @@ def best_actions(
         values[row] = advantages[best] + default_total(lookup, entries, states[row])
 
 
-class Seeing(NamedTuple):
-    """For each new variable its members, and its value for each value of each of them.
-
-    No new variables mean that states are seen as they are.
-    """
-
-    member_start: Integers  # (n_new + 1,)
-    member: Integers  # positions among the old variables
-    code_start: Integers  # (n_members + 1,) of the codes of a member's values
-    code: Integers  # the new value when a member has a value; that of 0 is not looked at
-    usual: Integers  # (n_new,) the new value when all members are 0
-
-
-def nothing_seen() -> Seeing:
-    """States as they are."""
-    start, nothing = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return Seeing(start, nothing, start, nothing, nothing)
-
-
-def check_seeing(seeing: Seeing, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of what is seen; a ValueError for arrays that lead compiled code out of bounds."""
-    if any(part.dtype != np.int64 or part.ndim != 1 for part in seeing):
-        raise ValueError("view: expected vectors of 64-bit integers")
-    n_new, n_members = len(seeing.usual), len(seeing.member)
+def check_state_map(found: StateMap, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of the new variables; a ValueError for arrays that lead compiled code astray."""
+    if any(part.dtype != np.int64 or part.ndim != 1 for part in found):
+        raise ValueError("state map: expected vectors of 64-bit integers")
+    n_new, n_members = len(found.default), len(found.member)
     if n_new == 0:
         return tuple(sizes)
     for starts, count, last in (
-        (seeing.member_start, n_new, n_members),
-        (seeing.code_start, n_members, len(seeing.code)),
+        (found.member_start, n_new, n_members),
+        (found.code_start, n_members, len(found.code)),
     ):
         if len(starts) != count + 1 or starts[0] != 0 or starts[-1] != last:
-            raise ValueError("view: expected a start for each part")
+            raise ValueError("state map: expected a start for each part")
         if (starts[1:] < starts[:-1]).any():
-            raise ValueError("view: expected starts that do not fall")
-    if n_members and not 0 <= seeing.member.min() <= seeing.member.max() < len(sizes):
-        raise ValueError("view: expected positions of variables")
-    widths = np.diff(seeing.code_start)
-    if not np.array_equal(widths, np.array(sizes)[seeing.member]):
-        raise ValueError("view: expected a code for each value")
-    if seeing.usual.min() < 0 or (len(seeing.code) and seeing.code.min() < 0):
-        raise ValueError("view: expected codes from 0 on")
-    new = np.repeat(np.arange(n_new), np.diff(seeing.member_start))
-    largest = seeing.usual.copy()
+            raise ValueError("state map: expected starts that do not fall")
+    if n_members and not 0 <= found.member.min() <= found.member.max() < len(sizes):
+        raise ValueError("state map: expected positions of variables")
+    widths = np.diff(found.code_start)
+    if not np.array_equal(widths, np.array(sizes)[found.member]):
+        raise ValueError("state map: expected a code for each value")
+    if found.default.min() < 0 or (len(found.code) and found.code.min() < 0):
+        raise ValueError("state map: expected codes from 0 on")
+    new = np.repeat(np.arange(n_new), np.diff(found.member_start))
+    largest = found.default.copy()
     for at in range(n_members):
-        codes = seeing.code[seeing.code_start[at] : seeing.code_start[at + 1]]
+        codes = found.code[found.code_start[at] : found.code_start[at + 1]]
         largest[new[at]] = max(largest[new[at]], codes.max(initial=0))
     # In Python's integers, since those of arrays wrap.
     return tuple(one + 1 for one in largest.tolist())
 
 
 @compiled(inline="always")
-def see(seeing: Seeing, values: Integers, seen: Integers) -> None:
-    """The state as it is seen; of several members off 0 the last counts. Cost: the variables."""
-    for new in range(len(seeing.usual)):
-        seen[new] = seeing.usual[new]
-        for at in range(seeing.member_start[new], seeing.member_start[new + 1]):
-            value = values[seeing.member[at]]
+def map_state(state_map: StateMap, values: Integers, mapped: Integers) -> None:
+    """Write the state of the reduced model. Cost: the variables."""
+    for new in range(len(state_map.default)):
+        mapped[new] = state_map.default[new]
+        for at in range(state_map.member_start[new], state_map.member_start[new + 1]):
+            value = values[state_map.member[at]]
             if value > 0:
-                seen[new] = seeing.code[seeing.code_start[at] + value]
+                mapped[new] = state_map.code[state_map.code_start[at] + value]
 
 
 BY_CHANCE = 0
@@ -163,9 +145,9 @@ Bytes = NDArray[np.uint8]
 class CompiledPolicy(NamedTuple):
     """How to act, in arrays. A table or entries of one row serve every step.
 
-    What is hashed goes first, wherever the state is found there. A policy that sees states in other
-    variables has arrays for those. Where actions are made of variables, `joint` says how one is
-    found: greedily or by chance over all of them, or by its position among a few.
+    What is hashed goes first, wherever the state is found there. A policy of a reduced
+    model has arrays for the states of that one. Where actions are made of variables, `joint` says
+    how one is found: greedily or by chance over all of them, or by its position among a few.
     """
 
     kind: int
@@ -175,7 +157,7 @@ class CompiledPolicy(NamedTuple):
     entries: Floats  # (n_steps, n_entries)
     folded: Folded  # how entries are read that were folded
     hashed: Hashed  # actions of single states
-    seeing: Seeing  # how states are seen
+    state_map: StateMap  # to states of the model that the arrays are for
     joint: Joint  # how joint actions are found and written
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,7 +172,7 @@ def _with_table(parts: tuple[Any, ...]) -> CompiledPolicy:
 class Room(NamedTuple):
     """Arrays that `choose` writes to: made once, not at every step."""
 
-    seen: Integers
+    state: Integers
     key: Integers
     totals: Floats
     buffer: Floats
@@ -259,7 +241,7 @@ def policy_arrays(
         np.zeros((1, 1)) if entries is None else entries,
         nothing_folded() if folded is None else folded,
         nothing_hashed() if hashed is None else hashed,
-        nothing_seen(),
+        UNCHANGED,
         nothing_joint() if joint is None else joint,
     )
 
@@ -279,7 +261,7 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence
     n_actions = _check_joint(policy, sizes, actions)
     check_vectors(policy.lookup)
     check_folded_vectors(policy.folded)
-    sizes = check_seeing(policy.seeing, sizes)
+    sizes = check_state_map(policy.state_map, sizes)
     check_hashed(policy.hashed, sizes, n_actions)
     if policy.kind == BY_TABLE:
         strides, table = policy.strides, policy.table
@@ -362,7 +344,7 @@ def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
     """What `choose` needs to write to."""
     joint = policy.joint
     return Room(
-        np.zeros(len(policy.seeing.usual), dtype=np.int64),
+        np.zeros(len(policy.state_map.default), dtype=np.int64),
         np.zeros(policy.hashed.keys.shape[1], dtype=np.int64),
         np.zeros(max(n_actions, len(joint.rows))),
         joint.start.copy(),
@@ -372,9 +354,9 @@ def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
 
 @compiled(inline="always")
 def is_plain(policy: CompiledPolicy) -> bool:
-    """Whether its kind alone decides: no view of the state, no actions by hash, no joint ones."""
-    seen = len(policy.seeing.usual) + len(policy.hashed.keys)
-    return seen == 0 and len(policy.joint.slots) == 0
+    """Whether its kind alone decides: no reduced states, no actions by hash, no joint ones."""
+    read_first = len(policy.state_map.default) + len(policy.hashed.keys)
+    return read_first == 0 and len(policy.joint.slots) == 0
 
 
 @compiled(inline="always")
@@ -438,24 +420,24 @@ def _position(
     rng: np.random.Generator,
 ) -> int:
     """Position of the action, in the model's list or among the joint actions given."""
-    seeing, hashed = policy.seeing, policy.hashed
-    seen = values
-    if len(seeing.usual) > 0:
-        see(seeing, values, room.seen)
-        seen = room.seen
+    state_map, hashed = policy.state_map, policy.hashed
+    state = values
+    if len(state_map.default) > 0:
+        map_state(state_map, values, room.state)
+        state = room.state
     if len(hashed.keys) > 0:
-        found = hashed_action(hashed, seen, step, room.key)
+        found = hashed_action(hashed, state, step, room.key)
         if found >= 0:
             return found
     if policy.kind == FOLDED:
         row = min(step, len(policy.entries) - 1)
-        return folded_action(policy.folded, policy.entries[row], seen, room.totals)
+        return folded_action(policy.folded, policy.entries[row], state, room.totals)
     if policy.kind == GREEDILY:
         row = min(step, len(policy.entries) - 1)
-        return greedy_action(policy.lookup, policy.entries[row], seen, n_actions)
+        return greedy_action(policy.lookup, policy.entries[row], state, n_actions)
     if policy.kind == BY_CHANCE:
         return choose_by_chance(n_actions, rng)
-    return choose_by_table(policy.strides, policy.table, seen, step)
+    return choose_by_table(policy.strides, policy.table, state, step)
 
 
 @compiled(inner=True)
@@ -482,7 +464,12 @@ def act(
     return choose_apart(policy, room_for(policy, n_actions), values, step, n_actions, rng)
 
 
-PARTS: dict[str, Any] = {"lookup": Lookup, "folded": Folded, "hashed": Hashed, "seeing": Seeing}
+PARTS: dict[str, Any] = {
+    "lookup": Lookup,
+    "folded": Folded,
+    "hashed": Hashed,
+    "state_map": StateMap,
+}
 
 ROWS = "joint/rows"
 """Joint actions that a policy knows by position: all else about them is made anew."""

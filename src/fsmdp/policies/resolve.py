@@ -21,7 +21,6 @@ from fsmdp.model.variables import State, Variable, check_state, state_strides, t
 from fsmdp.policies.arrays import (
     BY_TABLE,
     CompiledPolicy,
-    Seeing,
     act,
     by_chance,
     choose_apart,
@@ -29,13 +28,13 @@ from fsmdp.policies.arrays import (
     no_strides,
     policy_arrays,
     room_for,
-    see,
 )
 from fsmdp.policies.joint import listed_joint, nothing_joint
+from fsmdp.reductions.reduction import compose
 
 if TYPE_CHECKING:
     from fsmdp.model.mdp import FactoredMDP
-    from fsmdp.reductions.joined import Joined
+    from fsmdp.reductions.reduction import Reduced
 
 
 @runtime_checkable
@@ -405,22 +404,25 @@ def _choose_all(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JoinedPolicy:
-    """Sees states as the joined model does, and acts as its policy says."""
+class ReducedPolicy:
+    """Acts in a model as a policy of a reduced one does in the reduced states."""
 
-    joined: Joined = field(repr=False)
-    joined_policy: Policy
+    reduced: Reduced = field(repr=False)
+    reduced_policy: Policy
     _followed: Followed = field(init=False, repr=False)
-    _seeing: Seeing = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_followed", resolve(self.joined.model, self.joined_policy))
-        object.__setattr__(self, "_seeing", seeing_of(self.joined))
+        object.__setattr__(self, "_followed", resolve(self.reduced.model, self.reduced_policy))
+
+    @property
+    def name(self) -> str:
+        """What the reduced model's policy is called."""
+        return getattr(self.reduced_policy, "name", "greedy")
 
     @property
     def model(self) -> FactoredMDP:
         """The model in whose states it acts."""
-        return self.joined.original
+        return self.reduced.original
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -438,16 +440,11 @@ class JoinedPolicy:
         return self.model.horizon
 
     def action(self, state: State, step: int = 1) -> str:
-        """The action that the joined model's policy takes in the joined state.
-
-        In a state that cannot be reached, with several members of a group off 0, the last counts.
-        """
+        """The action that the reduced model's policy takes in the reduced state."""
         act = self._followed.act
         assert act is not None  # chance alone has no function, and it is the same in both models
         values = np.array(check_state(state, self.variables), dtype=np.int64)
-        seen = np.zeros(len(self._seeing.usual), dtype=np.int64)
-        see(self._seeing, values, seen)
-        chosen = act(tuple(seen.tolist()), step)
+        chosen = act(tuple(self.reduced.states(values).tolist()), step)
         if isinstance(self.actions, Actions):
             return self.actions.name(self.actions.read(chosen))
         assert isinstance(chosen, int)
@@ -456,26 +453,6 @@ class JoinedPolicy:
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""
         arrays = self._followed.arrays
-        return None if arrays is None else arrays._replace(seeing=self._seeing)
-
-
-def seeing_of(joined: Joined) -> Seeing:
-    """How compiled code sees a joined state. Cost: the values of all variables."""
-    member_start, members, code_start, codes, usual = [0], [], [0], [], []
-    for group, decoded in zip(joined.members, joined.decoded, strict=True):
-        zeros = np.flatnonzero(~decoded.any(axis=1))
-        base = int(zeros[0]) if len(zeros) else 0
-        usual.append(base)
-        for column, position in enumerate(group):
-            table = np.full(joined.original.variables[position].size, base, dtype=np.int64)
-            rows = np.flatnonzero(decoded[:, column])
-            table[decoded[rows, column]] = rows
-            members.append(position)
-            codes += table.tolist()
-            code_start.append(len(codes))
-        member_start.append(len(members))
-
-    def integers(values: list[int]) -> Integers:
-        return np.array(values, dtype=np.int64)
-
-    return Seeing(*map(integers, (member_start, members, code_start, codes, usual)))
+        if arrays is None:
+            return None
+        return arrays._replace(state_map=compose(self.reduced.state_map, arrays.state_map))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,52 @@ from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope, Variable, table_size
+from fsmdp.reductions.reduction import Reduced, Reduction, unchanged
 
 IDLE = (NOOP, "wait", "none", "nothing", "do-nothing")
 """Names under which a list has the action that does nothing."""
 
 LARGEST_TABLE = 2**22
+
+FEW_JOINT = 1024
+"""Joint actions that are listed for engines that look at each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed(Reduced):
+    """A model with action variables, and the one with a list of its joint actions."""
+
+    @property
+    def rewritten(self) -> bool:
+        """The list is another form of the same model."""
+        return False
+
+    def policy(self, policy: Any) -> Any:
+        """A policy of the listed model as one that takes joint actions."""
+        from fsmdp.policies.resolve import ArrayPolicy, resolve
+
+        model, arrays = self.original, resolve(self.original, policy).arrays
+        if isinstance(policy, str) or arrays is None:
+            return policy
+        name = getattr(policy, "name", "greedy")
+        return ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class ListActions(Reduction):
+    """Joint actions listed, if there are at most so many of them."""
+
+    most: int = FEW_JOINT
+    name: str = "listed"
+
+    def apply(self, model: FactoredMDP) -> Reduced | None:
+        """The listed model, or the model itself if its actions are a list already."""
+        if not isinstance(model.actions, Actions):
+            return unchanged(model)
+        count = model.actions.n_joint
+        if count is None or count > self.most:
+            return None
+        return Listed(model, list_actions(model), name="")
 
 
 def list_actions(model: FactoredMDP) -> FactoredMDP:

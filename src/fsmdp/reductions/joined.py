@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, field
+from typing import overload
 
 import networkx
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, show_names
@@ -16,7 +15,7 @@ from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.conditionals import Dynamics, Kernel
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.supports import MOST_AXES, Booleans
-from fsmdp.model.tables import Floats, Rebuilt, read_only
+from fsmdp.model.tables import Floats, read_only
 from fsmdp.model.variables import (
     LARGEST_VARIABLE,
     Scope,
@@ -26,8 +25,7 @@ from fsmdp.model.variables import (
     positions_by_name,
     table_size,
 )
-
-Integers = NDArray[np.int64]
+from fsmdp.reductions.reduction import Integers, Reduced, StateMap, state_map
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +240,7 @@ def read_at(table: Floats, columns: Sequence[Column], n_axes: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined(Rebuilt):
+class Joined(Reduced):
     """A model and the one in which groups of its exclusive variables are one variable each.
 
     A joined variable has a value for "none of them is off 0" and one for each value but 0 of each
@@ -255,11 +253,19 @@ class Joined(Rebuilt):
     model: FactoredMDP
     members: tuple[Scope, ...]  # of each new variable: positions in the original
     decoded: tuple[Integers, ...]  # of each: the members' values at each of its own
-    pairs: Booleans  # of original variables: never off 0 together
+    pairs: Booleans  # of original variables: never nonzero together
+    state_map: StateMap = field(init=False, repr=False)
+    name: str = field(default="joined", kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "state_map", self._codes())
         object.__setattr__(self, "decoded", tuple(read_only(one) for one in self.decoded))
         object.__setattr__(self, "pairs", read_only(self.pairs))
+
+    @property
+    def text(self) -> str:
+        """How it was reduced, after a comma."""
+        return "with exclusive variables joined"
 
     @property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
@@ -337,18 +343,20 @@ class Joined(Rebuilt):
             found[:, group] = decoded[rows[:, new]]
         return _like(states, found)
 
-    def policy(self, policy: Any) -> Any:
-        """A policy of the joined model as one of the original.
-
-        A plan, a solution, a function (state, step) -> action or a table over the joined states
-        becomes an object with `action(state, step)`; an action's name and "random" are the same in
-        both models.
-        """
-        if isinstance(policy, str):
-            return policy
-        from fsmdp.policies.resolve import JoinedPolicy
-
-        return JoinedPolicy(self, policy)
+    def _codes(self) -> StateMap:
+        """Of several nonzero members, in a state that cannot be reached, the last counts."""
+        found = []
+        for group, decoded in zip(self.members, self.decoded, strict=True):
+            zeros = np.flatnonzero(~decoded.any(axis=1))
+            default = int(zeros[0]) if len(zeros) else 0
+            own = []
+            for column, position in enumerate(group):
+                codes = np.full(self.original.variables[position].size, default)
+                rows = np.flatnonzero(decoded[:, column])
+                codes[decoded[rows, column]] = rows
+                own.append((position, codes.tolist()))
+            found.append(own)
+        return state_map(found)
 
     def _encode(self, array: Integers) -> Integers:
         """Joined states, with -1 where the members' values are none of a variable's."""

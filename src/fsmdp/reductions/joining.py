@@ -16,9 +16,9 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.supports import Booleans, Exclusive, cover, exclusive_pairs, prove_pairs, saving
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
+from fsmdp.reductions.actions import ListActions
 from fsmdp.reductions.joined import (
     Axes,
-    Integers,
     Joined,
     Layout,
     Together,
@@ -32,6 +32,7 @@ from fsmdp.reductions.joined import (
     new_positions,
     read_at,
 )
+from fsmdp.reductions.reduction import Chain, Integers, Reduction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +292,22 @@ def join(
     else:
         chosen = cover(pairs, model.variables)
     return join_groups(model, Exclusive(chosen, pairs), limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Reduction):
+    """Exclusive variables joined; None where there are none."""
+
+    name: str = "joined"
+
+    def apply(self, model: FactoredMDP) -> Joined | None:
+        """The joined model."""
+        found = join(model)
+        return found if found.groups else None
+
+
+JOINED = Chain("joined", (ListActions(), Join()))
+"""On the list of actions, if these are few enough to list."""
 
 
 def join_groups(

@@ -14,9 +14,10 @@ from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.policies.resolve import resolve
+from fsmdp.reductions.reduction import Reduced, unchanged
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis
-from fsmdp.solver.judge import Arena, Judge, View, arena_of
+from fsmdp.solver.judge import Arena, Judge, arena_of
 
 IDLE_SHARE = 4
 """Doing nothing meets few states: a fraction of the episodes suffices."""
@@ -64,7 +65,7 @@ class Fitted(Planner):
         chosen = first_basis(model, pairs=True) if basis is None else basis
         fitting = Fitting(model, chosen, Choices(self.ridge, self.pool), clock.check)
         fitting.trim(clock.check)
-        begin(fitting, View("", model), judge.arena, self.episodes, self.seed, clock.check)
+        begin(fitting, unchanged(model), judge.arena, self.episodes, self.seed, clock.check)
         for number in range(self.rounds):
             policy = fitting.fit(clock.check)
             arrays = policy.compiled()
@@ -75,11 +76,11 @@ class Fitted(Planner):
 
 
 def begin(
-    fitting: Fitting, view: View, arena: Arena, episodes: int, seed: int, check: Check
+    fitting: Fitting, reduced: Reduced, arena: Arena, episodes: int, seed: int, check: Check
 ) -> None:
-    """Put the states into a view's pool that acting at random and doing nothing meet."""
+    """Put the states into a pool that acting at random and doing nothing meet."""
     model, seed = arena.model, derived_seed(seed, Purpose.VISITED)
     for policy, count in (("random", episodes), (idle_action(model), episodes // IDLE_SHARE)):
         arrays = resolve(model, policy).arrays
         assert arrays is not None
-        fitting.meet(view.states(arena.states(arrays, max(1, count), seed, check)))
+        fitting.meet(reduced.states(arena.states(arrays, max(1, count), seed, check)))

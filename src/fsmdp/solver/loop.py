@@ -22,10 +22,11 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import array_policy, resolve
+from fsmdp.reductions.actions import ListActions
+from fsmdp.reductions.reduction import Reduced, chained, reductions_of, unchanged
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import View, listed_view, views_of
 from fsmdp.solver.projecting import (
     Projection,
     crossed,
@@ -42,7 +43,6 @@ from fsmdp.solver.state import (
     StartBound,
     proof_by_search,
     proof_by_values,
-    rounding,
 )
 from fsmdp.solver.tightening import Bounding, BoundingContext, Program
 
@@ -98,10 +98,10 @@ class SolverOptions:
 
 @dataclass(slots=True)
 class Engine:
-    """A fit on one view, with what has come of it."""
+    """A fit on one reduced model, with what has come of it."""
 
     name: str
-    view: View
+    reduced: Reduced
     fitting: Fitting
     best: float = -np.inf
     idle: int = 0  # times it has grown without a better policy
@@ -123,7 +123,7 @@ class Loop:
         self.settings = settings
         self.solver_state = SolverState(request.units, clock, settings.seed, callback)
         self.offers: list[tuple[Program, Plan]] = []
-        self.bound_of_view: dict[str, Plan] = {}
+        self.bound_of_model: dict[str, Plan] = {}
         self.projections: dict[str, list[Projection]] = {}
         self.bounding: Bounding | None = None
         self.over = False
@@ -154,13 +154,18 @@ class Loop:
     def _steps(self) -> Iterator[None]:
         """After each step, what is in hand is looked at."""
         model = self.model
-        plain = View("", model)
+        plain = unchanged(model)
         # Long episodes take longer to simulate than exact values of few states to compute.
         is_long = self.solver_state.judge.arena.steps > LONG_EPISODE
         if not is_long:
             yield from self._baselines(plain)
-        views = views_of(model) if self.basis is None else (plain,)
-        smallest = listed_view(min(views, key=lambda view: view.model.n_states))
+        found = reductions_of(model) if self.basis is None else (plain,)
+        smallest = _listed(
+            min(
+                (one for one in found if one.relation == "equal"),
+                key=lambda one: one.model.n_states,
+            )
+        )
         needed = None
         if smallest is not None and self.basis is None and self.settings.exact:
             needed = expected_seconds(smallest.model)
@@ -176,9 +181,9 @@ class Loop:
         searched = smallest if self.basis is None and self._may_search(smallest) else None
         if searched is not None:
             self.solver_state.compile("search")
-        self.bounding = bounding = self._start_bounding(views)
+        self.bounding = bounding = self._start_bounding(found)
         engines: list[Engine] = []
-        yield from self._fit_views("singles", QUICK_ROUNDS, views, engines)
+        yield from self._fit_each("singles", QUICK_ROUNDS, found, engines)
         if searched is not None:
             trivial = plan_of_constant(self.solver_state.alone)
             self._search(searched, trivial, "the trivial bound", FIRST_SEARCH)
@@ -187,11 +192,11 @@ class Loop:
             for engine in list(engines):
                 self._project(engine, engines)
                 yield
-            yield from self._fit_views("pairs", FIRST_ROUNDS, views, engines)
+            yield from self._fit_each("pairs", FIRST_ROUNDS, found, engines)
         if searched is not None:
             while self.solver_state.timed and not bounding.first.wait(0.1):
                 self.solver_state.searching.check()
-            known = self.bound_of_view.get(searched.name)
+            known = self.bound_of_model.get(searched.name)
             if known is not None:
                 self._search(searched, known, "the bound", SEARCH_SHARE)
                 yield
@@ -209,7 +214,7 @@ class Loop:
         self._take_offers(engines)
         yield
 
-    def _baselines(self, plain: View) -> Iterator[None]:
+    def _baselines(self, plain: Reduced) -> Iterator[None]:
         """Two policies that need no planning."""
         model = self.model
         for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
@@ -223,9 +228,11 @@ class Loop:
         left = self.solver_state.searching.left()
         return needed <= (EXACT_SECONDS if left is None else EXACT_SHARE * left)
 
-    def _solve_exactly(self, view: View, reachable: bool | Literal["auto"], share: float) -> None:
+    def _solve_exactly(
+        self, reduced: Reduced, reachable: bool | Literal["auto"], share: float
+    ) -> None:
         """Exact values, if they can be had in a share of the time: nothing is left to do then."""
-        left, model = self.solver_state.searching.left(), view.model
+        left, model = self.solver_state.searching.left(), reduced.model
         clock = self.solver_state.searching.branch(None if left is None else share * left)
         try:
             solution = Exact(reachable=reachable).solve(model, clock.check)
@@ -234,34 +241,31 @@ class Loop:
         except Stopped:
             self.solver_state.searching.check()
             return
-        value, slack = solution.start_value, self._slack(view)
-        bound = value + solution.error + slack
-        proof = proof_by_values(self.model, view, solution)
+        value = solution.start_value
+        bound = reduced.bound(value + solution.error)
+        proof = proof_by_values(self.model, reduced, solution)
         self.solver_state.lower(
             bound, "exact values", None if proof is None else StartBound(bound, proof)
         )
         acting = array_policy("exact values", model, solution)
-        least = value - solution.error - solution.loss - slack
+        least = value - solution.error - solution.loss - reduced.slack
         self.solver_state.solved(
-            f"{view.name}exact values", view, acting, Proved(value, least, exact=True)
+            f"{reduced.label}exact values", reduced, acting, Proved(value, least, exact=True)
         )
 
-    def _slack(self, view: View) -> float:
-        """How far values of a view's model may be from those of the model itself."""
-        return rounding(view.model) if view.joined else 0.0
-
-    def _start_bounding(self, views: Sequence[View]) -> Bounding:
-        """Programs of singles on every view, the joined one first; then of pairs."""
+    def _start_bounding(self, models: Sequence[Reduced]) -> Bounding:
+        """Programs of singles on every model that bounds this one, itself last; then of pairs."""
+        models = [one for one in models if one.relation != "heuristic"]
         if not isinstance(self.weights, str):
-            views = views[-1:]  # weights speak of the model's own variables
+            models = models[-1:]  # weights speak of the model's own variables
         if self.basis is not None:
             given = partial(_same, self.basis)
-            programs = [Program("given functions", views[-1], given, grows=False)]
+            programs = [Program("given functions", models[-1], given, grows=False)]
         else:
             programs = [
-                Program(f"{view.name}{kind}", view, partial(make, view.model), rich=kind == "pairs")
+                Program(f"{one.label}{kind}", one, partial(make, one.model), rich=kind == "pairs")
                 for kind, make in (("singles", Basis.singles), ("pairs", Basis.pairs))
-                for view in views
+                for one in models
             ]
         terms = BoundingContext(
             self.weights,
@@ -292,20 +296,18 @@ class Loop:
         if self.over:
             return
         with self.solver_state.lock:
-            known = self.bound_of_view.get(program.view.name)
+            known = self.bound_of_model.get(program.reduced.name)
             if known is None or plan.upper_bound < known.upper_bound:
-                self.bound_of_view[program.view.name] = plan
+                self.bound_of_model[program.reduced.name] = plan
             before = self.solver_state.upper_bound
-            if (
-                program.view.joined is None
-                and plan.upper_bound < self.solver_state.bound_plan.upper_bound
-            ):
+            tighter = plan.upper_bound < self.solver_state.bound_plan.upper_bound
+            if tighter and not program.reduced.rewritten:
                 self.solver_state.bound_plan = plan
             if acts:
                 self.offers.append((program, plan))
-        if program.view.joined is not None:
-            bound = plan.upper_bound + self._slack(program.view)
-            self.solver_state.lower(bound, "elimination, with exclusive variables joined")
+        if program.reduced.rewritten:
+            bound = program.reduced.bound(plan.upper_bound)
+            self.solver_state.lower(bound, f"elimination, {program.reduced.text}")
         self.solver_state.note(
             f"program of {program.name}, {plural(len(plan.basis), 'function')}",
             "bound" if self.solver_state.upper_bound < before else "",
@@ -319,7 +321,9 @@ class Loop:
             offers, self.offers = self.offers, []
         for program, plan in offers:
             name = f"policy of program of {program.name}"
-            self._show(engines, self.solver_state.consider(name, program.view, plan.policy).arrays)
+            self._show(
+                engines, self.solver_state.consider(name, program.reduced, plan.policy).arrays
+            )
 
     def _show(self, engines: list[Engine], arrays: CompiledPolicy) -> None:
         """Let all fits know the states that a policy meets."""
@@ -327,7 +331,7 @@ class Loop:
             return
         states = self._states(arrays, derived_seed(self.settings.seed, Purpose.VISITED))
         for engine in engines:
-            engine.fitting.meet(engine.view.states(states))
+            engine.fitting.meet(engine.reduced.states(states))
 
     def _states(self, arrays: CompiledPolicy, seed: int) -> Integers:
         """States that a policy meets."""
@@ -335,19 +339,19 @@ class Loop:
             arrays, EPISODES, seed, self.solver_state.searching.check
         )
 
-    def _engine(self, view: View, kind: str) -> Engine | None:
+    def _engine(self, reduced: Reduced, kind: str) -> Engine | None:
         """A fit to begin with; none if its tables or its states would be too large."""
-        name = f"fit of {view.name}{kind}"
+        name = f"fit of {reduced.label}{kind}"
         basis = self.basis
         if basis is None:
-            basis = first_basis(view.model, kind == "pairs")
+            basis = first_basis(reduced.model, kind == "pairs")
         else:
             name = "fit of given functions"
         try:
-            fitting = Fitting(view.model, basis, Choices(), self.solver_state.searching.check)
+            fitting = Fitting(reduced.model, basis, Choices(), self.solver_state.searching.check)
             left_out = fitting.trim(self.solver_state.searching.check)
             arena, check = self.solver_state.judge.arena, self.solver_state.searching.check
-            begin(fitting, view, arena, EPISODES, self.settings.seed, check)
+            begin(fitting, reduced, arena, EPISODES, self.settings.seed, check)
         except FsmdpError as error:
             self.solver_state.note(f"{name}: {str(error).partition(';')[0]}")
             return None
@@ -355,27 +359,27 @@ class Loop:
             self.solver_state.note(
                 f"{name}: {plural(left_out, 'function')} left out, of the largest tables"
             )
-        return Engine(name, view, fitting)
+        return Engine(name, reduced, fitting)
 
     def _fit(self, engine: Engine) -> None:
         """One round: fit, judge, and meet more states."""
         policy = engine.fitting.fit(self.solver_state.searching.check)
         engine.n_fits += 1
         name = f"{engine.name}, {plural(len(engine.fitting.basis), 'function')}"
-        judged = self.solver_state.consider(name, engine.view, policy)
+        judged = self.solver_state.consider(name, engine.reduced, policy)
         engine.best = max(engine.best, judged.mean)
         seed = derived_seed(self.settings.seed, Purpose.VISITED, engine.n_fits)
         states = self._states(judged.arrays, seed)
-        engine.fitting.meet(engine.view.states(states))
+        engine.fitting.meet(engine.reduced.states(states))
 
-    def _fit_views(
-        self, kind: str, rounds: int, views: Sequence[View], engines: list[Engine]
+    def _fit_each(
+        self, kind: str, rounds: int, models: Sequence[Reduced], engines: list[Engine]
     ) -> Iterator[None]:
-        """The first fits of a kind of basis on every view, the most promising of a view last."""
+        """The first fits of a kind of basis on every model, the most promising of a model last."""
         bounding = self.bounding
         assert bounding is not None
-        for view in views:
-            engine = self._engine(view, kind)
+        for reduced in models:
+            engine = self._engine(reduced, kind)
             if engine is None:
                 continue
             fits = [*self._everywhere(engine), engine]
@@ -386,7 +390,7 @@ class Loop:
                     yield
             engines.extend(sorted(fits, key=lambda one: one.best))
         if not self.solver_state.timed:
-            for _ in range(min(bounding.left(), len(views))):
+            for _ in range(min(bounding.left(), len(models))):
                 bounding.solve_next()
                 self._take_offers(engines)
                 yield
@@ -397,25 +401,25 @@ class Loop:
 
     def _project(self, engine: Engine, engines: list[Engine]) -> None:
         """Exact values of a few variables, all others as they are met, give a policy."""
-        view, fitting, left = engine.view, engine.fitting, self.solver_state.searching.left()
-        if isinstance(view.model.actions, Actions):
+        reduced, fitting, left = engine.reduced, engine.fitting, self.solver_state.searching.left()
+        if isinstance(reduced.model.actions, Actions):
             return
         clock = self.solver_state.searching.branch(
             None if left is None else PROJECTION_SHARE * left
         )
         try:
-            frequencies = frequencies_of(fitting.pool, view.model.sizes)
-            found = projections_of(view.model, frequencies, clock.check)
+            frequencies = frequencies_of(fitting.pool, reduced.model.sizes)
+            found = projections_of(reduced.model, frequencies, clock.check)
         except Stopped:
             self.solver_state.searching.check()
             return
         if not found:
             return
-        self.projections[view.name] = found
+        self.projections[reduced.label] = found
         kept = len({position for one in found for position in one.kept})
-        name = f"{view.name}projections onto {plural(kept, 'variable')}"
+        name = f"{reduced.label}projections onto {plural(kept, 'variable')}"
         judged = self.solver_state.consider(
-            name, view, policy_of(fitting, found, self.settings.seed)
+            name, reduced, policy_of(fitting, found, self.settings.seed)
         )
         self._show(engines, judged.arrays)
 
@@ -425,8 +429,8 @@ class Loop:
         If projections are of all that actions move, these may be put where no policy has been,
         while the rest takes its course.
         """
-        found = self.projections.get(engine.view.name, [])
-        tables = functions_of(engine.view.model, found)
+        found = self.projections.get(engine.reduced.name, [])
+        tables = functions_of(engine.reduced.model, found)
         if not found or not found[0].whole:
             engine.fitting.take(tables, self.solver_state.searching.check)
             return []
@@ -434,13 +438,13 @@ class Loop:
         fitting.take(tables, self.solver_state.searching.check)
         rng = generator(self.settings.seed, Purpose.CROSSING)
         fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
-        return [Engine(f"{engine.name}, everywhere", engine.view, fitting)]
+        return [Engine(f"{engine.name}, everywhere", engine.reduced, fitting)]
 
     def _grow(self, engines: list[Engine]) -> Iterator[None]:
-        """Let bases grow where the fit leaves most over, the most promising view first."""
+        """Let bases grow where the fit leaves most over, the most promising model first."""
         growing = {}
-        for engine in engines:  # the last of each view has the richest basis
-            growing[engine.view.name] = engine
+        for engine in engines:  # the last of each model has the richest basis
+            growing[engine.reduced.name] = engine
         rounds = 0
         while growing and (self.settings.rounds is None or rounds < self.settings.rounds):
             rounds += 1
@@ -462,27 +466,27 @@ class Loop:
             if engine.idle >= PATIENCE:
                 del growing[name]
 
-    def _may_search(self, view: View | None) -> bool:
+    def _may_search(self, reduced: Reduced | None) -> bool:
         """Whether actions are listed, and states have few successors, so that they can be, too."""
-        if view is None:
+        if reduced is None:
             return False
         self.solver_state.compile("successors")
-        few = branching(view.model, self.solver_state.searching, self.settings.seed)
+        few = branching(reduced.model, self.solver_state.searching, self.settings.seed)
         return few.largest <= MOST_SUCCESSORS and few.mean <= FEW_SUCCESSORS
 
-    def _search(self, view: View, base: Plan, what: str, share: float) -> None:
+    def _search(self, reduced: Reduced, base: Plan, what: str, share: float) -> None:
         """Search from the start below a bound: a bound at the start, and policies as candidates.
 
         The trivial bound leads a search astray where it says nothing, but nobody waits for it.
         """
         left = self.solver_state.searching.left()
         clock = self.solver_state.searching.branch(None if left is None else share * left)
-        _, guide = self.solver_state.best_of_view.get(view.name, (0.0, None))
-        if guide is not None and resolve(view.model, guide).arrays is None:
+        _, guide = self.solver_state.best_of_model.get(reduced.label, (0.0, None))
+        if guide is not None and resolve(reduced.model, guide).arrays is None:
             guide = None  # it finds joint actions, and a search looks at listed ones
         try:
             found = search(
-                view.model,
+                reduced.model,
                 base.bound.basis,
                 base.bound.weights,
                 clock,
@@ -492,21 +496,27 @@ class Loop:
             )
         except SizeError:
             return
-        slack = self._slack(view)
-        bound, proof = found.upper_bound + slack, proof_by_search(self.model, view, found)
-        # The values of a joined model are none that a file can prove.
-        own = base if view.joined is None else None
+        bound = reduced.bound(found.upper_bound)
+        proof = proof_by_search(self.model, reduced, found)
+        # The linear bound of a reduced model is none that a file can prove.
+        own = None if reduced.rewritten else base
         start = None if proof is None else StartBound(bound, proof, own)
         better = self.solver_state.lower(bound, "search from the start", start)
-        name = f"{view.name}search below {what}, {plural(found.expanded, 'state')}"
+        name = f"{reduced.label}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
-            least = found.lower_bound - slack
-            self.solver_state.solved(name, view, found.policy, Proved(least, least, exact=False))
+            least = found.lower_bound - reduced.slack
+            self.solver_state.solved(name, reduced, found.policy, Proved(least, least, exact=False))
             return
         self.solver_state.note(name, "bound" if better else "")
-        self.solver_state.consider(name, view, found.policy)
+        self.solver_state.consider(name, reduced, found.policy)
         if found.optimistic is not found.policy:
-            self.solver_state.consider(f"{name}, hopeful", view, found.optimistic)
+            self.solver_state.consider(f"{name}, hopeful", reduced, found.optimistic)
+
+
+def _listed(reduced: Reduced) -> Reduced | None:
+    """The same with a list of actions; None if these are too many to list for engines."""
+    listed = ListActions().apply(reduced.model)
+    return None if listed is None else chained((reduced, listed))
 
 
 def _same(basis: Basis) -> Basis:

@@ -16,16 +16,16 @@ from fsmdp.bounds.normalise import Normalised
 from fsmdp.bounds.plan import Effort, Plan, PlannedPolicy
 from fsmdp.bounds.planner import Callback
 from fsmdp.bounds.problem import trivial_problem
-from fsmdp.exact.flat import accuracy_of_steps, backup_rounding
 from fsmdp.exact.solve import ExactSolution
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
 from fsmdp.policies.greedy import Greedy
+from fsmdp.reductions.reduction import Reduced
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
-from fsmdp.solver.judge import Judge, Judged, View, arena_of
+from fsmdp.solver.judge import Judge, Judged, arena_of
 from fsmdp.solver.search.search import Found
 from fsmdp.solver.warm import warm
 
@@ -77,7 +77,7 @@ class SolverState:
         self.size = units.original.largest_size_of_return
         self.span = units.original.span_of_return
         self.proved: Proved | None = None
-        self.best_of_view: dict[str, tuple[float, Greedy]] = {}
+        self.best_of_model: dict[str, tuple[float, Greedy]] = {}
         self.log: list[Line] = []
         self.lock = threading.RLock()
 
@@ -137,15 +137,15 @@ class SolverState:
                 self.start = start
         return better
 
-    def consider(self, name: str, view: View, policy: PlannedPolicy) -> Judged:
-        """Judge a candidate of a view, which may become the incumbent."""
-        own = view.policy(policy)
+    def consider(self, name: str, reduced: Reduced, policy: PlannedPolicy) -> Judged:
+        """Judge a candidate of a reduced model, which may become the incumbent."""
+        own = reduced.policy(policy)
         arrays = own.compiled()
         assert arrays is not None
         found = self.judge.consider(name, own, arrays, self.seconds(), self.searching.check)
-        known = self.best_of_view.get(view.name)
+        known = self.best_of_model.get(reduced.label)
         if isinstance(policy, Greedy) and (known is None or found.mean > known[0]):
-            self.best_of_view[view.name] = found.mean, policy
+            self.best_of_model[reduced.label] = found.mean, policy
         self.note(name, "policy" if found is self.judge.incumbent else "")
         return found
 
@@ -160,10 +160,10 @@ class SolverState:
         size, span = self.model.largest_size_of_return, self.model.span_of_return
         return relative_gap(self.upper_bound, best.mean, size, span) <= 0
 
-    def solved(self, name: str, view: View, policy: PlannedPolicy, proved: Proved) -> None:
+    def solved(self, name: str, reduced: Reduced, policy: PlannedPolicy, proved: Proved) -> None:
         """Take a policy that is proved to be optimal."""
         self.proved = proved
-        self.judge.take(name, view.policy(policy))
+        self.judge.take(name, reduced.policy(policy))
         self.note(f"{name}, solved", "policy, bound")
 
     def plan(self, stopped: Status | None) -> Plan:
@@ -218,68 +218,71 @@ class SolverState:
         return Incumbent(best.name, *judged, False, *scales)
 
 
-def rounding(model: FactoredMDP) -> float:
-    """More than the tables of a joined model, which are rounded, can change values by."""
-    return accuracy_of_steps(model, backup_rounding(model, 0)).error
-
-
 MOST_STATES, MOST_NUMBERS = 2**23, 2**26
 """Of all states, and of the variables of listed ones together, that a file and its checker take."""
 
 
-def proof_by_values(model: FactoredMDP, view: View, solution: ExactSolution) -> StartProof | None:
-    """Exact values of all states, or of those that can be reached, or that a joined model has.
+def proof_by_values(
+    model: FactoredMDP, reduced: Reduced, solution: ExactSolution
+) -> StartProof | None:
+    """Exact values of all states, or of those that can be reached, or that a reduced model has.
 
-    None if there are too many of them for a file.
+    None if there are too many of them for a file, or no way back to states of the model.
     """
     name = "exact values"
     count = solution.values.shape[1]
-    all_states = solution.reached is None and view.joined is None
+    all_states = solution.reached is None and not reduced.rewritten
     if count > MOST_STATES or (not all_states and count * len(model.sizes) > MOST_NUMBERS):
         return None
     values = solution.values[0] if model.horizon is None else None
-    if solution.reached is not None:
-        return StartProof(name, model, _states(view, solution.reached.states(view.model)), values)
-    if view.joined is None:
+    if all_states:
         return StartProof(name, model, None, values)
-    sizes = view.model.sizes
-    rows = np.arange(view.model.n_states, dtype=np.int64)[:, None]
-    states = rows // state_strides(sizes) % np.array(sizes, dtype=np.int64)
-    return StartProof(name, model, _states(view, states), values)
+    if solution.reached is not None:
+        states = solution.reached.states(reduced.model)
+    else:
+        sizes = reduced.model.sizes
+        rows = np.arange(reduced.model.n_states, dtype=np.int64)[:, None]
+        states = rows // state_strides(sizes) % np.array(sizes, dtype=np.int64)
+    found = _states(reduced, states)
+    return None if found is None else StartProof(name, model, found, values)
 
 
-def proof_by_search(model: FactoredMDP, view: View, found: Found) -> StartProof | None:
+def proof_by_search(model: FactoredMDP, reduced: Reduced, found: Found) -> StartProof | None:
     """States that a search expanded, their upper bounds, and what is irrelevant where.
 
-    None if there are too many of them for a file.
+    None if there are too many of them for a file, or no way back to states of the model.
     """
     if found.expanded * len(model.sizes) > MOST_NUMBERS:
         return None
+    states = _states(reduced, found.proof.states)
+    if states is None:
+        return None
     boxes: dict[Box, None] = {}
-    for box in found.proof.relevance.boxes(view.model):
-        boxes[_box(view, box)] = None
+    for box in found.proof.relevance.boxes(reduced.model):
+        boxes[_box(reduced, box)] = None
     values: Floats | None = found.proof.upper
-    states = _states(view, found.proof.states)
     return StartProof("search from the start", model, states, values, tuple(boxes))
 
 
-def _states(view: View, states: Integers) -> Integers:
-    found = states if view.joined is None else view.joined.back(states)
-    original = view.model if view.joined is None else view.joined.original
-    return found.astype(np.uint8 if max(original.sizes) <= 2**8 else np.uint16)
+def _states(reduced: Reduced, states: Integers) -> Integers | None:
+    """The original's states, in small numbers."""
+    found = reduced.back(states) if reduced.relation == "equal" else None
+    if found is None:
+        return None
+    return found.astype(np.uint8 if max(reduced.original.sizes) <= 2**8 else np.uint16)
 
 
-def _box(view: View, box: Box) -> Box:
-    """A box of a view's variables as one of the original's."""
-    joined = view.joined
-    if joined is None:
-        return box
+def _box(reduced: Reduced, box: Box) -> Box:
+    """A box of a reduced model's variables as one of the original's."""
     variables: list[int] = []
     values: list[tuple[int, ...]] = []
     for variable, allowed in zip(box.variables, box.values, strict=True):
-        for at, member in enumerate(joined.members[variable]):
-            column = joined.decoded[variable][list(allowed), at]
+        states = np.zeros((len(allowed), len(reduced.model.variables)), dtype=np.int64)
+        states[:, variable] = allowed
+        back = reduced.back(states)
+        assert back is not None
+        for member in reduced.state_map.members(variable):
             variables.append(member)
-            values.append(tuple(np.unique(column).tolist()))
-    kept = sorted(member for one in box.kept for member in joined.members[one])
+            values.append(tuple(np.unique(back[:, member]).tolist()))
+    kept = sorted(member for one in box.kept for member in reduced.state_map.members(one))
     return Box(tuple(variables), tuple(values), tuple(kept))

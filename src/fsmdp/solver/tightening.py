@@ -50,9 +50,10 @@ from fsmdp.reductions.invariants import (
     off_zero,
     prove,
 )
+from fsmdp.reductions.reduction import Reduced
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.fitting import MOST_VARIABLES, backup_size, extensions, with_scopes
-from fsmdp.solver.judge import View, arena_of
+from fsmdp.solver.judge import arena_of
 
 LARGEST_BACKUP = 2**12
 """Numbers in the backups of a function."""
@@ -474,10 +475,10 @@ BUDGET = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """What is to be bounded: a view and a basis, which may grow."""
+    """What is to be bounded: a reduced model and a basis, which may grow."""
 
     name: str
-    view: View
+    reduced: Reduced
     basis: Callable[[], Basis]
     grows: bool = True
     acts: bool = True  # whether its policy is worth a look
@@ -513,7 +514,7 @@ class Bounding(threading.Thread):
         self._next = 0
         self._lowest = np.inf  # of all bounds that were offered
         self._growing: list[tuple[Program, Tightening]] = []
-        self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by view
+        self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by label of the reduced model
         self._may_add = all(program.grows for program in programs)
 
     def run(self) -> None:
@@ -549,7 +550,7 @@ class Bounding(threading.Thread):
         try:
             basis = program.basis()
             built = self._solve_by_rows(program, basis, clock) if program.acts else None
-            invariants = self._invariants_of(program.view, clock)
+            invariants = self._invariants_of(program.reduced, clock)
 
             def problem_of(asked: Basis, clock: Clock) -> Problem:
                 if built is not None and asked is basis and not invariants:
@@ -558,7 +559,7 @@ class Bounding(threading.Thread):
 
             below = self._terms.below
             tightening = Tightening(
-                program.view.model,
+                program.reduced.model,
                 basis,
                 problem_of,
                 below,
@@ -610,31 +611,31 @@ class Bounding(threading.Thread):
         terms = self._terms
         exact = terms.options["mini_bucket"] is None
         return problem_of_model(
-            program.view.model,
+            program.reduced.model,
             basis,
             terms.weights,
             budget=BUDGET if exact else None,
-            trivial=None if program.view.joined else terms.trivial,
+            trivial=None if program.reduced.rewritten else terms.trivial,
             clock=clock,
             **{**terms.options, "invariants": invariants},
         )
 
-    def _invariants_of(self, view: View, clock: Clock) -> tuple[Invariant, ...]:
+    def _invariants_of(self, reduced: Reduced, clock: Clock) -> tuple[Invariant, ...]:
         """Those that were given, or those that are found in a share of the time; found once."""
         given = self._terms.options.get("invariants")
         if given is not None:
-            return () if view.joined else tuple(given)
+            return () if reduced.rewritten else tuple(given)
         if not isinstance(self._terms.weights, str) or self._terms.weights != "initial":
             return ()
-        if view.name not in self._invariants:
+        if reduced.label not in self._invariants:
             part = clock.share(INVARIANTS_SHARE)
             try:
-                found = find_invariants(view.model, self._terms.seed, part.check)
+                found = find_invariants(reduced.model, self._terms.seed, part.check)
             except Stopped:
                 clock.check()
                 found = ()
-            self._invariants[view.name] = found
-        return self._invariants[view.name]
+            self._invariants[reduced.label] = found
+        return self._invariants[reduced.label]
 
     def tighten(self) -> bool:
         """Let the basis of the tightest bound grow, or its blocks of steps; False if none can.
@@ -675,19 +676,19 @@ class Bounding(threading.Thread):
         trivial = self._terms.trivial
         if trivial is None:
             return False
-        scale = self._programs[-1].view.model.largest_size_of_return
+        scale = self._programs[-1].reduced.model.largest_size_of_return
         return bool(self._lowest >= trivial.upper_bound - FLAT * scale)
 
     def _region_programs(self) -> list[Program]:
-        view = self._programs[-1].view
+        reduced = self._programs[-1].reduced
         return [
             Program(
-                f"region of {view.model.variables[scope[0]].name}",
-                view,
-                partial(Basis.blocks, view.model, [scope]),
+                f"region of {reduced.model.variables[scope[0]].name}",
+                reduced,
+                partial(Basis.blocks, reduced.model, [scope]),
                 acts=False,
             )
-            for scope in regions_of(view.model)
+            for scope in regions_of(reduced.model)
         ]
 
     def _hand_out(self, program: Program, tightening: Tightening) -> None:

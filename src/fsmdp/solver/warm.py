@@ -24,7 +24,7 @@ from fsmdp.model.variables import Variable
 from fsmdp.policies.resolve import resolve
 from fsmdp.reductions.actions import factored
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import CHUNK, TOGETHER, View, arena_of
+from fsmdp.solver.judge import CHUNK, TOGETHER, arena_of
 from fsmdp.solver.search.graph import branching
 from fsmdp.solver.search.search import search
 
@@ -93,12 +93,11 @@ def _fits() -> None:
 
 
 def _fit(model: FactoredMDP) -> None:
-    view = View("", model)
     arena = arena_of(model)
     fitting = Fitting(model, first_basis(model, pairs=False), Choices(), _go_on)
     arrays = resolve(model, "random").arrays
     assert arrays is not None
-    fitting.meet(view.states(arena.states(arrays, 50, 0)))
+    fitting.meet(arena.states(arrays, 50, 0))
     for _ in range(2):
         fitting.fit(_go_on).compiled()
         fitting.grow(4, _go_on)

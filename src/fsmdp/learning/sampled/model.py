@@ -24,9 +24,10 @@ from fsmdp.model.tables import Floats, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import ArrayPolicy, array_policy
+from fsmdp.reductions.reduction import unchanged
 from fsmdp.solver.fitted import begin
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import Judge, View, arena_of
+from fsmdp.solver.judge import Judge, arena_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +200,7 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
     try:
         basis = first_basis(model, pairs=True)
         begun = Fitting(model, basis, Choices(pool=POOL), _go_on)
-        begin(begun, View("", model), judge.arena, EPISODES, seed, _go_on)
+        begin(begun, unchanged(model), judge.arena, EPISODES, seed, _go_on)
         fitting = begun
     except FsmdpError:  # tables or states that are too large: what else there is has to do
         pass
