@@ -56,7 +56,7 @@ def plans():
                 method,
                 plan.status,
                 repr(plan.upper_bound),
-                digest(plan.weights, plan.bound_weights, plan.q_entries, plan.certificate.lifts),
+                digest(plan.weights, plan.bound.weights, plan.q_entries, plan.certificate.lifts),
                 repr(fsmdp.rollout(model, plan, 50, seed=1).mean),
                 flush=True,
             )

@@ -228,7 +228,7 @@ def wide():
     console.print(
         f"bidirectional grid 8 x 8, singles, horizon 10, induced width {plan.induced_width}: "
         f"{plan.status} after [bold]{seconds:.0f} s[/bold] (target 300), certified bound "
-        f"{plan.upper_bound:.4f} ({plan.effort.choices[-1]}), policy {gap.runs.mean:.4f} ± "
+        f"{plan.upper_bound:.4f} ({plan.record.choices[-1]}), policy {gap.runs.mean:.4f} ± "
         f"{gap.runs.standard_error:.4f}"
     )
 

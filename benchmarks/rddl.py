@@ -160,8 +160,8 @@ def basis_of(model, name):
 def with_policy_of_bound(model, plan):
     """The plan with the greedy policy of the weights that give the bound, the joint program's."""
     network, intervals = network_of_model(model, plan.basis)
-    policy = greedy_policy(network, intervals, plan.bound_weights[:-1])
-    return replace(plan, weights=plan.bound_weights, policy=policy)
+    policy = greedy_policy(network, intervals, plan.bound.weights[:-1])
+    return replace(plan, policy=policy)
 
 
 def do_nothing(state, step):  # noqa: ARG001

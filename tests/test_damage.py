@@ -41,7 +41,7 @@ def write_plan(folder):
 
 def read_plan(folder):
     plan = fsmdp.load_plan(folder / "plan.npz")
-    arrays = [plan.weights, plan.bound_weights, plan.q_entries, *plan.lookup]
+    arrays = [plan.weights, plan.bound.weights, plan.q_entries, *plan.lookup]
     return (
         [array.tolist() for array in arrays],
         repr(plan),
@@ -52,7 +52,7 @@ def read_plan(folder):
 
 def read_solved(folder):
     plan = fsmdp.load_plan(folder / "plan.npz")
-    arrays = [plan.bound_weights, *policy_to_arrays(plan.compiled()).values()]
+    arrays = [plan.bound.weights, *policy_to_arrays(plan.compiled()).values()]
     return [array.tolist() for array in arrays], plan.upper_bound, plan.incumbent, plan.log
 
 

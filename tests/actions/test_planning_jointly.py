@@ -63,7 +63,7 @@ def test_bounds_are_those_of_the_list(seed, method):
         means = [table.values.mean() for table in basis]
         assert last[0] @ means == pytest.approx(last[1] @ means, abs=1e-6)
     else:
-        assert found.certified_objective == pytest.approx(expected.certified_objective, abs=2e-5)
+        assert found.program.certified == pytest.approx(expected.program.certified, abs=2e-5)
     exact = fsmdp.solve_exactly(model.listed())
     assert found.upper_bound >= exact.start_value - 1e-9
     for state in all_states(model):

@@ -113,7 +113,7 @@ class Attack:
         assert plan.upper_bound >= self.best - self.slack, label
         assert plan.bound.upper_bound >= self.best - self.slack, label
         assert plan.certificate.upper_bound >= self.best - self.slack, label
-        assert plan.trivial_bound >= self.best - self.slack, label
+        assert plan.bound.trivial >= self.best - self.slack, label
         for (state, step), value in self.values.items():
             assert plan.value(state, step) >= value - self.slack, label
             assert plan.bound.value(state, step) >= value - self.slack, label
@@ -136,8 +136,8 @@ class Attack:
         tables = [[*map(Fraction, one.values.ravel().tolist())] for one in bound.basis]
         assert tables == [[*one.numbers] for one in claim.functions], label
         assert [one.scope for one in bound.basis] == [one.axes for one in claim.functions], label
-        assert len(bound.invariants) == len(claim.invariants), label
-        proof, start = bound.start_proof, claim.start
+        assert len(bound.values.invariants) == len(claim.invariants), label
+        proof, start = next(iter(bound.at_start), None), claim.start
         assert (proof is None) == (start is None), label
         if proof is not None:
             states = None if proof.states is None else proof.states.tobytes()

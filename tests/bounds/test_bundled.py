@@ -36,7 +36,7 @@ def test_bundles_find_the_optimum_of_the_joint_program(model, kind):
     basis = random_basis(model, kind, np.random.default_rng(0))
     joint = fsmdp.plan(model, basis, method="joint")
     bundled = fsmdp.plan(model, basis, method="bundled")
-    span = max(1.0, abs(joint.trivial_bound))
+    span = max(1.0, abs(joint.bound.trivial))
     assert bundled.upper_bound == pytest.approx(joint.upper_bound, abs=1e-4 * span)
     assert bundled.status == "optimal"
     assert_bounds(model, bundled)

@@ -57,7 +57,7 @@ def test_bounds_with_invariants_hold_as_rationals(seed, size):
     first = exact.optimal_values()[0]
     for state, value in first.items():
         bound = plan.bound.value(state)
-        inside = all(one.holds(np.array([state]))[0] for one in plan.bound.invariants)
+        inside = all(one.holds(np.array([state]))[0] for one in plan.bound.values.invariants)
         assert inside == math.isfinite(bound)
         assert not inside or Fraction(bound) + Fraction(1, 10**9) >= value
 
@@ -82,7 +82,7 @@ def test_counting_tokens_makes_bounds_tighter(method):
     loose = planned(model, method, basis)
     tight = planned(model, method, basis, invariants=find_invariants(model))
     assert best_of(model) - 1e-9 <= tight.upper_bound < loose.upper_bound - 10
-    assert tight.bound.restrictions
+    assert tight.bound.values.restrictions
 
 
 def test_a_state_behind_a_door_that_was_never_opened_does_not_count():
@@ -105,8 +105,8 @@ def test_the_solver_finds_invariants_and_can_be_told_to_use_none():
             fsmdp.plan(model, basis, exact=False, rounds=1, **options)
             for options in ({}, {"invariants": ()})
         )
-    assert any(one.invariant >= 0 for one in found.bound.restrictions)
-    assert not none.bound.restrictions
+    assert any(one.invariant >= 0 for one in found.bound.values.restrictions)
+    assert not none.bound.values.restrictions
     assert best_of(model) - 1e-9 <= found.upper_bound < none.upper_bound
 
 
@@ -115,7 +115,7 @@ def test_a_bound_of_other_states_than_the_starts_takes_no_invariants():
     with pytest.raises(ModelError, match="use weights='initial'"):
         planned(model, "joint", weights="uniform", invariants=find_invariants(model))
     other = fsmdp.plan(model, exact=False, rounds=1, weights="uniform")
-    assert not other.bound.restrictions
+    assert not other.bound.values.restrictions
 
 
 def test_false_invariants_are_refused_before_anything_is_planned():
@@ -129,8 +129,9 @@ def test_plans_with_invariants_can_be_saved_and_read(tmp_path):
         plan = planned(model, "joint", invariants=find_invariants(model))
         plan.save(tmp_path / "plan.npz")
         again = fsmdp.load_plan(tmp_path / "plan.npz")
-        assert again.bound.restrictions == plan.bound.restrictions
+        assert again.bound.values.restrictions == plan.bound.values.restrictions
         states = np.array(list(np.ndindex(*model.sizes)))
-        for one, other in zip(plan.bound.invariants, again.bound.invariants, strict=True):
+        pairs = zip(plan.bound.values.invariants, again.bound.values.invariants, strict=True)
+        for one, other in pairs:
             np.testing.assert_array_equal(one.holds(states), other.holds(states))
         assert again.value((0,) * len(model.sizes)) == plan.value((0,) * len(model.sizes))

@@ -179,10 +179,10 @@ def test_programs_take_the_policy_of_the_stages_and_the_bound_of_the_joint_progr
     assert both.upper_bound == pytest.approx(joint.upper_bound, abs=1e-7)
     assert both.upper_bound < stagewise.upper_bound - 0.1
     np.testing.assert_allclose(both.weights, stagewise.weights)
-    assert any("by rows" in choice for choice in both.effort.choices)
-    assert any("policy: greedy in the stages" in choice for choice in both.effort.choices)
-    assert both.iterations > 0
-    assert both.columns > 0
+    assert any("by rows" in choice for choice in both.record.choices)
+    assert any("policy: greedy in the stages" in choice for choice in both.record.choices)
+    assert both.program.iterations > 0
+    assert both.program.columns > 0
 
 
 def test_programs_turn_to_bundles_where_the_network_is_wide():
@@ -194,7 +194,7 @@ def test_programs_turn_to_bundles_where_the_network_is_wide():
     model = domains.sysadmin(12, topology=topology, horizon=20)
     plan = fsmdp.plan(model, method="programs").require_optimal()
     assert plan.induced_width >= 7
-    assert any("by bundles" in choice for choice in plan.effort.choices)
+    assert any("by bundles" in choice for choice in plan.record.choices)
     assert plan.upper_bound >= fsmdp.rollout(model, plan, 2000).mean
 
 
@@ -395,7 +395,7 @@ def test_a_cautious_plan_is_labelled_and_made_by_stages_only():
     problem = problem_of_model(model, fsmdp.Basis.singles(model))
     wide = Intervals(problem.intervals.rewards, problem.intervals.low - 0.1, problem.intervals.high)
     cautious = replace(problem, intervals=wide, view="pessimistic")
-    assert Stagewise().solve(cautious).view == "pessimistic"
+    assert Stagewise().solve(cautious).program.view == "pessimistic"
     with pytest.raises(ModelError, match="plans optimistically"):
         Joint().solve(cautious)
     with pytest.raises(ModelError, match="view: expected one of"):
@@ -512,6 +512,6 @@ def test_stages_and_the_joint_program_share_the_rows_of_one_elimination(monkeypa
     monkeypatch.setattr("fsmdp.elimination.choose.lp_rows", counted)
     model = domains.sysadmin(4)
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
-    assert "bound: the joint program, by rows" in plan.effort.choices
-    assert "policy: greedy in the stages, one program for each step" in plan.effort.choices
+    assert "bound: the joint program, by rows" in plan.record.choices
+    assert "policy: greedy in the stages, one program for each step" in plan.record.choices
     assert len(made) == 1

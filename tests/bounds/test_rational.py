@@ -52,7 +52,7 @@ def odd_basis(model, rng):
 def assert_bounds(model, plan):
     """The bound's weights satisfy every inequality, and the bound is above V*, as rationals."""
     exact = RationalModel(model)
-    weights = plan.bound_weights if model.horizon is None else plan.bound_weights[:-1]
+    weights = plan.bound.weights if model.horizon is None else plan.bound.weights[:-1]
     assert exact.largest_violation(plan.basis, weights) <= 0
     values = exact.values_of(plan.basis, weights[0])
     start = sum(p * values[state] for state, p in exact.initial().items())

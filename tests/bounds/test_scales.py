@@ -235,8 +235,8 @@ def test_moving_rewards_costs_a_bound_no_more_than_rounding(discount):
         discount,
     )
     plan = fsmdp.plan(model, method="joint")
-    assert 0 <= plan.upper_bound - plan.certified_objective <= 1e-11 * plan.upper_bound
-    assert plan.certified_objective == pytest.approx(plan.objective, rel=1e-6)
+    assert 0 <= plan.upper_bound - plan.program.certified <= 1e-11 * plan.upper_bound
+    assert plan.program.certified == pytest.approx(plan.objective, rel=1e-6)
 
 
 def test_q_values_of_a_plan_are_in_the_unit_of_the_model():

@@ -46,7 +46,7 @@ def test_rows_and_cuts_find_the_same_bound_of_mini_buckets(size):
     rows = fsmdp.plan(model, basis, method="joint", mini_bucket=size)
     cuts = fsmdp.plan(model, basis, method="cutting-planes", mini_bucket=size)
     exact = fsmdp.plan(model, basis, method="joint")
-    assert "mini-buckets" in rows.effort.choices[0]
+    assert "mini-buckets" in rows.record.choices[0]
     assert rows.status == cuts.status == "optimal"
     assert cuts.upper_bound == pytest.approx(rows.upper_bound, abs=1e-4)
     assert rows.upper_bound >= exact.upper_bound - 1e-6
@@ -72,7 +72,7 @@ def test_a_network_too_wide_for_exact_elimination_has_a_bound_by_mini_buckets():
     with pytest.raises(WidthError, match="mini_bucket="):
         fsmdp.plan(model, basis, method="joint", limit=8)
     plan = fsmdp.plan(model, basis, method="joint", mini_bucket=8)
-    assert plan.upper_bound < plan.trivial_bound
+    assert plan.upper_bound < plan.bound.trivial
     assert_bounds(model, plan)
 
 

@@ -24,7 +24,7 @@ def test_the_program_has_the_published_value(agents, topology, nine, six):
     ):
         plan = fsmdp.plan(model, basis, method="joint", weights="uniform")
         assert plan.objective == pytest.approx(expected, abs=1e-7)
-        assert plan.certified_objective >= expected - 1e-9
+        assert plan.program.certified >= expected - 1e-9
 
 
 def test_laws_and_rewards_are_those_of_the_description():

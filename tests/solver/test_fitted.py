@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_plan_and_rounds_improve_on_chance():
 def test_a_fit_without_time_hands_out_a_plan():
     plan = Fitted(time_limit=0).plan(domains.sysadmin(6))
     assert plan.status == "time-limit"
-    assert plan.upper_bound == plan.trivial_bound
+    assert plan.upper_bound == plan.bound.trivial
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_an_episode_too_long_to_be_recorded_is_refused():
         Fitted().plan(model)
     plan = fsmdp.plan(model, rounds=0, exact=False)  # the solver does without fits
     assert any("300 steps x 4 variables" in line.what for line in plan.log)
-    assert plan.upper_bound < plan.trivial_bound
+    assert plan.upper_bound < plan.bound.trivial
 
 
 def test_states_are_those_of_episodes_that_were_not_cut_into_pieces(monkeypatch):

@@ -191,10 +191,10 @@ def test_any_weights_are_judged_as_by_enumeration(seed):
         basis = [fsmdp.Basis.singles, fsmdp.Basis.pairs][seed % 2](model)
         plan = fsmdp.plan(model, basis, method="programs")
         for scale in (0.0, 1e-12, 1.0, 1e6):
-            noise = scale * rng.normal(size=plan.bound_weights.shape)
+            noise = scale * rng.normal(size=plan.bound.weights.shape)
             if model.horizon is not None:
                 noise[-1] = 0
-            weights = (plan.bound_weights + noise).tolist()
+            weights = (plan.bound.weights + noise).tolist()
             content = plan_bytes(plan, {"bound_weights": weights})
             claim = checker.read_claim(content, checker.read_model(model_bytes(model)))
             assert assert_as_enumerated(model, claim) or scale > 0
@@ -283,7 +283,7 @@ def test_a_bound_below_what_the_weights_prove_is_refuted():
 def test_exact_values_at_the_start_are_proved_too(horizon, discount):
     model = domains.sysadmin(4, horizon=horizon, discount=discount)
     plan = fsmdp.plan(model, time_limit=10)
-    assert plan.bound.proof == "exact values"
+    assert plan.bound.proof.kind == "exact values"
     read_model, claim = read(model, plan)
     verdict = checker.check(read_model, claim)
     assert verdict.proved

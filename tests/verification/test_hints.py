@@ -38,7 +38,7 @@ def narrow(monkeypatch):
 def test_the_bound_of_mini_buckets_is_proved_the_plans_own_way(seed, method, size):
     model, plan = wide_plan(seed, method, size)
     mine, claim = read(model, plan)
-    if plan.bound.hint is None:  # exact after all, or some table is that of no action
+    if plan.bound.values.hint is None:  # exact after all, or some table is that of no action
         assert claim.hint is None
         return
     terms = checker.terms_of(mine, claim)
@@ -52,7 +52,7 @@ def test_the_bound_of_mini_buckets_is_proved_the_plans_own_way(seed, method, siz
 
 def test_a_network_too_wide_for_the_checker_is_proved_by_the_hint(narrow):
     model, plan = wide_plan()
-    assert plan.bound.hint is not None
+    assert plan.bound.values.hint is not None
     mine, claim = read(model, plan)
     verdict = checker.check(mine, claim)
     assert verdict.proved
@@ -116,7 +116,7 @@ def test_hints_are_in_the_file(tmp_path):
     _, plan = wide_plan()
     plan.save(tmp_path / "plan.npz")
     again = load_plan(tmp_path / "plan.npz")
-    assert again.bound.hint == plan.bound.hint
+    assert again.bound.values.hint == plan.bound.values.hint
 
 
 @pytest.mark.parametrize(

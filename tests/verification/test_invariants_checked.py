@@ -40,7 +40,7 @@ def test_plans_with_invariants_are_proved(seed, method, size):
     verdict = verdict_of(model, plan)
     assert verdict.proved
     assert all(verdict.invariants)
-    assert len(verdict.invariants) == len(plan.bound.invariants)
+    assert len(verdict.invariants) == len(plan.bound.values.invariants)
 
 
 @pytest.mark.filterwarnings("ignore::fsmdp.TrivialBoundWarning")
@@ -189,7 +189,7 @@ def test_counters_allow_what_the_limits_allow_and_no_more_if_all_are_counted(see
 def test_invariants_and_joint_actions_are_checked_the_plans_own_way_too(seed, joint):
     model = joint_model(seed, most=64) if joint else planted_model(seed)[0]
     plan = plan_with(model, mini_bucket=4)
-    if plan.bound.hint is None:
+    if plan.bound.values.hint is None:
         return
     mine, claim = read(model, plan)
     sizes = dict(mine.sizes)

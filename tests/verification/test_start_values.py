@@ -16,7 +16,7 @@ from tests.rational import RationalModel
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.bounds.bound import StartProof
+from fsmdp.bounds.proofs import StateValues
 from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.reductions.reduction import reductions_of, unchanged
 from fsmdp.solver.search.search import search
@@ -177,9 +177,8 @@ def searched_plan(model, reduced, trials):
             reduced.model, fsmdp.Basis.singles(reduced.model), method="programs"
         ).bound
     found = search(reduced.model, base.basis, base.weights, trials=trials)
-    proof = proof_by_search(model, reduced, found)
-    upper = reduced.bound(found.upper_bound)
-    bound = dataclasses.replace(plan.bound, at_start=upper, proof=proof.name, start_proof=proof)
+    proof = proof_by_search(model, reduced, found, reduced.bound(found.upper_bound))
+    bound = dataclasses.replace(plan.bound, at_start=(proof,))
     return dataclasses.replace(plan, bound=bound), found
 
 
@@ -266,24 +265,26 @@ def test_values_over_all_states_without_a_horizon_need_one_sweep_near_discount_o
 def test_what_does_not_fit_is_left_out_with_a_warning(tmp_path, monkeypatch, caplog):
     model = domains.sysadmin(4, horizon=4)
     plan = fsmdp.plan(model, time_limit=10)
-    assert plan.bound.proof == "exact values"
+    assert plan.bound.proof.kind == "exact values"
     monkeypatch.setattr("fsmdp.verification.values.LARGEST_ARRAY", 2)
     plan.save(tmp_path / "plan.npz")
     assert "is not in the file (too much work: states: 16, the limit is 2)" in caplog.text
     again = fsmdp.load_plan(tmp_path / "plan.npz")
     assert again.upper_bound == plan.certificate.upper_bound > plan.upper_bound
-    assert again.bound.proof == "elimination"
+    assert again.bound.proof.kind == "the largest rewards"
 
 
 def test_a_bound_is_written_as_far_as_it_is_proved(tmp_path, caplog):
     model = domains.sysadmin(4, horizon=4)
     plan = fsmdp.plan(model, time_limit=10)
-    lower = dataclasses.replace(plan.bound, at_start=plan.upper_bound - 1, proof="magic")
+    (proof,) = plan.bound.at_start
+    wrong = StateValues("magic", plan.upper_bound - 1, fits=False)
+    lower = dataclasses.replace(plan.bound, at_start=(wrong, proof))
     dataclasses.replace(plan, bound=lower).save(tmp_path / "plan.npz")
     assert ", by magic, cannot be proved by a file, which claims " in caplog.text
     again = fsmdp.load_plan(tmp_path / "plan.npz")
     assert again.upper_bound == pytest.approx(plan.upper_bound)
-    assert again.bound.proof == "exact values"
+    assert again.bound.proof.kind == "exact values"
     mine = checker.read_model(model_bytes(model))
     claim = checker.read_claim((tmp_path / "plan.npz").read_bytes(), mine)
     assert checker.check(mine, claim, start_values=start_values).proved
@@ -313,8 +314,9 @@ def test_a_loaded_plan_is_saved_with_its_proof(tmp_path):
 def test_wrong_states_and_values_are_refused(change, tmp_path):
     model = domains.sysadmin(3, horizon=None, discount=0.9)
     plan = fsmdp.plan(model, method="programs")
-    proof = StartProof("it", None, np.zeros((1, 3), np.int64), np.zeros(1))
-    bound = dataclasses.replace(plan.bound, at_start=plan.upper_bound - 1, start_proof=proof)
+    states = np.zeros((1, 3), np.int64)
+    proof = StateValues("exact values", plan.upper_bound - 1, None, states, np.zeros(1))
+    bound = dataclasses.replace(plan.bound, at_start=(proof,))
     path = tmp_path / "plan.npz"
     path.write_bytes(plan_bytes(dataclasses.replace(plan, bound=bound)))
     mine = checker.read_model(model_bytes(model))
@@ -337,8 +339,8 @@ def test_a_loaded_plan_promises_nothing_that_is_not_proved(tmp_path):
     assert again.incumbent.mean == plan.incumbent.mean
     assert "exactly" not in repr(again)
     assert "optimal" not in again.statement()
-    assert not again.weights_certified
-    assert again.trivial_bound == float("inf")
+    assert again.program is None  # nor does it say anything of one
+    assert again.bound.trivial == float("inf")
     about = json.loads(np.load(tmp_path / "plan.npz")["about"].tobytes())
     assert "weights_certified" not in about
 

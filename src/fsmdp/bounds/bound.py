@@ -1,10 +1,11 @@
-"""Bounds: value functions that are certified to lie above V*."""
+"""Bounds: value functions that are certified to lie above V*, each with its proof."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -13,72 +14,204 @@ from fsmdp.bounds.restricting import Restriction
 from fsmdp.elimination.schedule import Hint
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
-from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.reductions.invariants import Invariant
 
-ELIMINATION = "elimination"
+if TYPE_CHECKING:
+    from fractions import Fraction
 
+    from fsmdp.bounds.normalise import Normalised
+    from fsmdp.model.mdp import FactoredMDP
+    from fsmdp.verification import checker
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """Values that some variables never leave, and the variables that matter there.
-
-    In a box, rewards and the next values of variables that matter depend on these alone, so that
-    states which agree in them have the same value.
-    """
-
-    variables: tuple[int, ...]
-    values: tuple[tuple[int, ...], ...]  # of each of the variables
-    kept: tuple[int, ...]  # that matter, those above included
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StartProof:
-    """Why a bound at the start holds: states whose values prove it, for a file and its checker.
+class Program:
+    """The linear program behind a bound: its size, and what its solver reported.
 
-    With a horizon, values are computed backwards from the last step; otherwise they are given, and
-    no action improves on them by more than rounding. States are those of `model`, which is None
-    for a plan from a file.
+    `objective` is the solver's, `certified` that of the weights after they were lifted; no weights
+    of the basis have an objective below `dual_bound`, as far as the solver's duals reach.
+    `weights` are those that the policy is greedy for; they bound V*, too, where there was time to
+    certify them (`weights_certified`).
     """
 
-    name: str  # of the method
-    model: FactoredMDP | None
-    states: Integers | None  # (n_states, n_variables); None: all, the last variable fastest
-    values: Floats | None  # (n_states,); None with a horizon
-    boxes: tuple[Box, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bound:
-    """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, by elimination.
-
-    With `invariants`, at every state in which they hold, which are all that can be reached;
-    `restrictions` say which of them were used, and how, to a checker.
-    `at_start` bounds what can be earned from the initial distribution where more is known of it
-    than the weights say, by a search or by exact values (`proof`, `start_proof`). `hint` tells a
-    checker how it was eliminated, where that is not exact and another way may prove less.
-    """
-
-    variables: tuple[Variable, ...]
-    horizon: int | None
-    basis: Basis = field(repr=False)
+    functions: int
+    induced_width: int
+    rows: int
+    columns: int
+    iterations: int
+    objective: float
+    certified: float
+    dual_bound: float
     weights: Floats = field(repr=False)  # (horizon + 1, n_functions), last row 0; (1, ...) infinite
-    certificate: Certificate
-    at_start: float = math.inf
-    proof: str = ELIMINATION
-    hint: Hint | None = field(default=None, repr=False)
-    invariants: tuple[Invariant, ...] = field(default=(), repr=False)
-    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
-    start_proof: StartProof | None = field(default=None, repr=False)
+    weights_certified: bool
+    view: str
+
+    def moved(self, units: Normalised) -> Program:
+        """The same in the user's unit of rewards."""
+        return replace(
+            self,
+            objective=units.value(self.objective),
+            certified=units.upper(self.certified),
+            dual_bound=units.lower(self.dual_bound),
+            weights=units.weights(self.weights)[0],
+        )
+
+
+class Proof(Protocol):
+    """Why no policy earns more than `upper_bound` from the initial distribution."""
+
+    @property
+    def kind(self) -> str:
+        """What proves the bound, as in "certified by exact values"."""
+        ...
 
     @property
     def upper_bound(self) -> float:
         """No policy earns more than this from the initial distribution."""
-        return min(self.certificate.upper_bound, self.at_start)
+        ...
+
+    @property
+    def program(self) -> Program | None:
+        """The linear program that was solved for it; None if there was none."""
+        ...
+
+    def moved(self, units: Normalised) -> Self:
+        """The same for the original of a model with normalised rewards."""
+        ...
+
+
+class StartProof(Proof, Protocol):
+    """A proof of a bound at the start alone, beside linear values."""
+
+    @property
+    def model(self) -> FactoredMDP | None:
+        """The model that it is about; None for a plan from a file."""
+        ...
+
+    @property
+    def fits(self) -> bool:
+        """Whether a file and its checker can take it."""
+        ...
+
+
+class FiledProof(StartProof, Protocol):
+    """A proof of a bound at the start that a file can hold, and its checker proves again.
+
+    A kind of it is a class in the registry `PROOFS` (`fsmdp.bounds.proofs`).
+    """
+
+    def written(self, variables: Sequence[Variable]) -> tuple[dict[str, Any], Arrays]:
+        """What a file that it fits into says of it: JSON, and arrays."""
+        ...
+
+    @classmethod
+    def read(
+        cls,
+        kind: str,
+        upper_bound: float,
+        given: Mapping[str, Any],
+        arrays: Arrays,
+        variables: Sequence[Variable],
+        horizon: int | None,
+    ) -> Self:
+        """The proof that a file has; a ValueError if it is none. Whether it holds is not checked.
+
+        `kind` is what the file calls it, `given` its JSON.
+        """
+        ...
+
+    @staticmethod
+    def proved(
+        model: checker.Model, claim: checker.Claim, held: Sequence[bool]
+    ) -> tuple[Fraction, Fraction]:
+        """The least bound that the checker proves from a file, and how much rounding is in it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearProof:
+    """V_l(s) = sum_j w_j h_j(s) >= V*_l(s) at every state and step, certified by elimination.
+
+    With `invariants`, at every state in which they hold, which are all that can be reached;
+    `restrictions` say which of them were used, and how, to a checker. `hint` tells a checker how it
+    was eliminated, where that is not exact and another way may prove less. Without a `program` V
+    is the constant, and the bound the trivial one: the largest reward at every step.
+    """
+
+    basis: Basis = field(repr=False)
+    weights: Floats = field(repr=False)  # (horizon + 1, n_functions), last row 0; (1, ...) infinite
+    certificate: Certificate
+    program: Program | None = field(default=None, repr=False)
+    hint: Hint | None = field(default=None, repr=False)
+    invariants: tuple[Invariant, ...] = field(default=(), repr=False)
+    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
+
+    @property
+    def kind(self) -> str:
+        """By elimination, or the trivial bound."""
+        return "the largest rewards" if self.program is None else "elimination"
+
+    @property
+    def upper_bound(self) -> float:
+        """The mean of V_1 at the start, rounded up."""
+        return self.certificate.upper_bound
+
+    def moved(self, units: Normalised) -> LinearProof:
+        """Constants take up the offset of rewards; what rounds is added to them."""
+        weights, excess = units.weights(self.weights)
+        return replace(
+            self,
+            weights=weights,
+            certificate=self.certificate.moved(units.factor, units.upper(self.upper_bound, excess)),
+            program=None if self.program is None else self.program.moved(units),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A linear value function above V* everywhere, and what is proved of the start beyond it.
+
+    `at_start` are proofs that no policy earns more than an even smaller number from the initial
+    distribution, by a search or by exact values: the tightest first, then those that a file can
+    hold where the tightest is too large for one.
+    """
+
+    variables: tuple[Variable, ...]
+    horizon: int | None
+    discount: float
+    values: LinearProof
+    at_start: tuple[StartProof, ...] = ()
+    trivial: float = math.inf  # the bound of the largest reward at every step, for comparison
+
+    @property
+    def proof(self) -> Proof:
+        """What proves the upper bound."""
+        return self.at_start[0] if self.at_start else self.values
+
+    @property
+    def upper_bound(self) -> float:
+        """No policy earns more than this from the initial distribution."""
+        return min(self.values.upper_bound, self.proof.upper_bound)
+
+    @property
+    def basis(self) -> Basis:
+        """Functions of the values."""
+        return self.values.basis
+
+    @property
+    def weights(self) -> Floats:
+        """Of the values: (horizon + 1, n_functions), last row 0; (1, ...) if infinite."""
+        return self.values.weights
+
+    @property
+    def certificate(self) -> Certificate:
+        """Why the values lie above V*."""
+        return self.values.certificate
 
     def value(self, state: State, step: int = 1) -> float:
         """No policy earns more than this from a state at a step on.
@@ -88,7 +221,7 @@ class Bound:
         values = check_state(state, self.variables)
         found = value_of(self.basis, self.weights, values, step)
         at = np.array([values], dtype=np.int64)
-        return found if all(one.holds(at)[0] for one in self.invariants) else math.inf
+        return found if all(one.holds(at)[0] for one in self.values.invariants) else math.inf
 
 
 def value_of(basis: Basis, weights: Floats, state: Sequence[int], step: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -144,6 +144,11 @@ class Certificate:
     def violation(self) -> float:
         """Largest violation over all steps, states and actions; 0 if the weights were feasible."""
         return max(0.0, float(self.violations.max()))
+
+    def moved(self, factor: float, upper_bound: float) -> Certificate:
+        """The same with rewards in another unit, and the bound as it is there."""
+        witness = replace(self.witness, violation=factor * self.witness.violation)
+        return Certificate(factor * self.violations, factor * self.lifts, witness, upper_bound)
 
     def _repr_html_(self) -> str:
         scale = abs(self.upper_bound)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.bounds.bellman import value_span
-from fsmdp.bounds.bound import Bound
+from fsmdp.bounds.bound import Bound, LinearProof, Program
 from fsmdp.bounds.certificate import Certificate, certify, seconds_of_excesses
 from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Status, Stopped
 from fsmdp.bounds.greedy import greedy_policy
-from fsmdp.bounds.plan import Effort, Ending, Plan
+from fsmdp.bounds.plan import Plan, Record
 from fsmdp.bounds.problem import Problem
 from fsmdp.elimination.schedule import hint_of
 from fsmdp.errors import PlanningError
@@ -75,45 +75,56 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
     status = clock.status or _confirmed(solved.status, certified - solved.dual_bound, enough)
     weights = np.nan_to_num(weights) if policy is None else policy[1]
     acting = greedy_policy(network, problem.intervals, weights, problem.view)
+    policy_weights = _with_last_step(weights, network.horizon)
+    program = Program(
+        len(network.basis),
+        network.elimination.induced_width,
+        solved.rows,
+        solved.columns,
+        solved.iterations,
+        solved.objective,
+        certified,
+        solved.dual_bound,
+        policy_weights,
+        policy is not None,
+        problem.view,
+    )
+    values = LinearProof(
+        network.basis,
+        _with_last_step(lifted, network.horizon),
+        certificate,
+        program,
+        None if network.elimination.is_exact else hint_of(network.elimination.schedule),
+        network.invariants if network.restricts_states else (),
+        network.restrictions,
+    )
     seconds = {"network": problem.seconds} | solved.seconds
     seconds["certificate"] = time.perf_counter() - began
     return Plan(
-        method=solved.method,
-        policy=acting,
-        bound=Bound(
+        acting,
+        Bound(
             network.variables,
             network.horizon,
-            network.basis,
-            _with_last_step(lifted, network.horizon),
-            certificate,
-            hint=None if network.elimination.is_exact else hint_of(network.elimination.schedule),
-            invariants=network.invariants if network.restricts_states else (),
-            restrictions=network.restrictions,
+            network.discount,
+            values,
+            trivial=np.inf if problem.trivial is None else problem.trivial.upper_bound,
         ),
-        weights=_with_last_step(weights, network.horizon),
-        weights_certified=policy is not None,
-        ended=Ending(status, solved.objective, certified, solved.dual_bound),
-        trivial_bound=np.inf if problem.trivial is None else problem.trivial.upper_bound,
-        discount=network.discount,
-        induced_width=network.elimination.induced_width,
-        effort=Effort(
-            solved.rows,
-            solved.columns,
-            solved.iterations,
-            seconds,
-            (network.elimination.why, *solved.choices),
-        ),
-        view=problem.view,
+        Record(solved.method, status, seconds, (network.elimination.why, *solved.choices)),
     )
 
 
-def plan_of_constant(problem: Problem) -> Plan:
+def plan_of_constant(problem: Problem, status: Status = Status.OPTIMAL) -> Plan:
     """What can be said at once of any model: the trivial bound, and the greedy policy for now."""
     assert problem.trivial is not None
     bound = problem.trivial.upper_bound
     weights = np.zeros((problem.network.n_weight_rows, 1))  # lifted, they are the trivial ones
-    return finish(
-        problem, Solved("none", Status.OPTIMAL, weights, bound, bound, 0, 0, 0, {}), NO_LIMIT
+    solved = Solved("none", Status.OPTIMAL, weights, bound, bound, 0, 0, 0, {})
+    found = finish(problem, solved, NO_LIMIT)
+    values = replace(found.bound.values, program=None)
+    return replace(
+        found,
+        bound=replace(found.bound, values=values),
+        record=replace(found.record, status=status),
     )
 
 

@@ -38,7 +38,7 @@ from fsmdp.bounds.conditioning import Conditioning, conditioning_of
 from fsmdp.bounds.cutting_planes import CuttingPlanes
 from fsmdp.bounds.finish import Solved, finish
 from fsmdp.bounds.highs import INTERIOR, SIMPLEX, InteriorProgram, LiveProgram
-from fsmdp.bounds.plan import Effort, Plan
+from fsmdp.bounds.plan import Plan, Record
 from fsmdp.bounds.planner import Planner, Seconds, Size, Solver, Tolerance, log, require_optimism
 from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import Stagewise
@@ -338,8 +338,9 @@ class Programs(Planner):
             only = policy or bound
             if only is None:
                 raise Stopped
-            ended = replace(only.ended, status=clock.status or only.status)
-            return _with_choices(replace(only, ended=ended), chosen)
+            status = clock.status or only.status
+            only = replace(only, record=replace(only.record, status=status))
+            return _with_choices(only, chosen)
         log.info(reason)
         return _with_choices(_joined(policy, bound), chosen, reason)
 
@@ -395,24 +396,29 @@ def _joined(policy: Plan, bound: Plan) -> Plan:
     phases |= {f"bound {name}": value for name, value in bound.seconds.items() if name != "network"}
     phases["network"] = phases.pop("policy network")
     status = policy.status if bound.status is Status.OPTIMAL else bound.status
+    weights, program = policy.bound.values.program, bound.bound.values.program
+    assert weights is not None
+    assert program is not None
+    both = replace(
+        program,
+        rows=max(weights.rows, program.rows),
+        columns=max(weights.columns, program.columns),
+        iterations=weights.iterations + program.iterations,
+        weights=weights.weights,
+        weights_certified=weights.weights_certified,
+    )
     return replace(
         policy,
-        method="programs",
-        bound=best.bound,
-        ended=replace(bound.ended, status=status),
-        effort=Effort(
-            max(policy.rows, bound.rows),
-            max(policy.columns, bound.columns),
-            policy.iterations + bound.iterations,
-            phases,
-            policy.effort.choices,
-        ),
+        bound=replace(best.bound, values=replace(best.bound.values, program=both)),
+        record=Record("programs", status, phases, policy.record.choices),
     )
 
 
 def _with_choices(found: Plan, *choices: str) -> Plan:
-    effort = replace(found.effort, choices=(*found.effort.choices, *choices))
-    return replace(found, method="programs", effort=effort)
+    record = found.record
+    return replace(
+        found, record=replace(record, method="programs", choices=(*record.choices, *choices))
+    )
 
 
 CHOICES = ("shared", "separate")

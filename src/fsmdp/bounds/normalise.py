@@ -20,8 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fsmdp.bounds.bound import Bound, StartProof
-from fsmdp.bounds.certificate import Certificate
+from fsmdp.bounds.bound import LinearProof
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
 from fsmdp.bounds.plan import Plan, PlannedPolicy
 from fsmdp.bounds.problem import trivial_problem
@@ -85,61 +84,30 @@ class Normalised:
         trivial = trivial_problem(self.original).trivial
         assert trivial is not None
         bound = moved.bound
-        if trivial.upper_bound <= bound.certificate.upper_bound:
-            weights = np.zeros_like(bound.weights)
+        values = bound.values
+        if trivial.upper_bound <= values.upper_bound:
+            weights = np.zeros_like(values.weights)
             weights[: len(trivial.constants), 0] = trivial.constants
-            bound = Bound(
-                bound.variables,
-                bound.horizon,
-                bound.basis,
-                weights,
-                trivial.certificate,
-                bound.at_start,
-                bound.proof,
-                start_proof=bound.start_proof,
-            )
-        return replace(moved, bound=bound, trivial_bound=trivial.upper_bound)
+            values = LinearProof(values.basis, weights, trivial.certificate, values.program)
+        return replace(moved, bound=replace(bound, values=values, trivial=trivial.upper_bound))
 
     def _moved_plan(self, found: Plan) -> Plan:
-        bound, ended, certificate = found.bound, found.ended, found.bound.certificate
-        weights, excess = self.weights(bound.weights)
-        witness = replace(
-            certificate.witness, violation=self.factor * certificate.witness.violation
-        )
+        bound, record = found.bound, found.record
         return replace(
             found,
             policy=self._policy(found.policy),
             bound=replace(
                 bound,
-                weights=weights,
-                certificate=Certificate(
-                    self.factor * certificate.violations,
-                    self.factor * certificate.lifts,
-                    witness,
-                    self.upper(certificate.upper_bound, excess),
-                ),
-                at_start=self.upper(bound.at_start),
-                start_proof=self._start_proof(bound.start_proof),
+                values=bound.values.moved(self),
+                at_start=tuple(proof.moved(self) for proof in bound.at_start),
             ),
-            weights=self.weights(found.weights)[0],
-            ended=replace(
-                ended,
-                objective=self.value(ended.objective),
-                certified=self.upper(ended.certified),
-                dual_bound=self.lower(ended.dual_bound),
+            record=replace(
+                record,
+                candidates=tuple(map(self._candidate, record.candidates)),
+                lines=tuple(map(self.line, record.lines)),
             ),
             incumbent=None if found.incumbent is None else self._incumbent(found.incumbent),
-            candidates=tuple(map(self._candidate, found.candidates)),
-            log=tuple(map(self.line, found.log)),
         )
-
-    def _start_proof(self, proof: StartProof | None) -> StartProof | None:
-        """The same states, with values of the original, whose rounding its checker pays for."""
-        if proof is None:
-            return None
-        values = proof.values
-        moved = None if values is None else self.factor * values + self.above[0]
-        return replace(proof, model=self.original, values=moved)
 
     def weights(self, weights: Floats) -> tuple[Floats, float]:
         """Weights that satisfy the original's Bellman inequalities if these satisfy the model's.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.bounds.bound import Bound, value_of
+from fsmdp.bounds.bound import Bound, Program, value_of
 from fsmdp.bounds.certificate import Certificate
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import ROUNDING, Candidate, Incumbent, Line, RelativeGap
@@ -45,56 +45,30 @@ class PlannedPolicy(Described, Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Effort:
-    """What a plan cost: size of its programs, iterations, seconds by phase."""
+class Record:
+    """How a plan was made: by which method, how that ended, what it took, chose and tried."""
 
-    rows: int
-    columns: int
-    iterations: int
-    seconds: Mapping[str, float]
-    choices: tuple[str, ...] = ()  # what was chosen, and why
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ending:
-    """How the linear programs ended.
-
-    `objective` is the solver's, `certified` that of the weights after they were lifted; no weights
-    of the basis have an objective below `dual_bound`, as far as the solver's duals reach.
-    """
-
+    method: str
     status: Status
-    objective: float
-    certified: float
-    dual_bound: float
+    seconds: Mapping[str, float]  # by phase
+    choices: tuple[str, ...] = ()  # what was chosen, and why
+    candidates: tuple[Candidate, ...] = ()  # for the policy
+    lines: tuple[Line, ...] = ()  # one an improvement of the policy or the bound
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
-    """A policy, and a certified upper bound on what any policy can earn.
+    """A policy, what it is known to earn, and a certified upper bound on what any policy can.
 
     The two come from different places: the policy is the best one found, the bound the tightest.
-    `weights` are those of the linear programs, and bound V*, too, where there was time to certify
-    them (`weights_certified`); the policy is greedy with respect to them, or to others, or no
-    greedy one at all. `status` is how the solver of the linear programs ended, and says nothing
-    about the policy. `incumbent` is what the policy earns, where it was judged, and `candidates`
-    what others did; `log` tells how both sides improved.
+    `incumbent` is what the policy earns, where it was judged. Numbers of a linear program (`rows`,
+    `objective`, ...) are those of the program that proves the bound, and None where none does.
     """
 
-    method: str
     policy: PlannedPolicy
     bound: Bound
-    weights: Floats = field(repr=False)  # as those of the bound
-    weights_certified: bool
-    ended: Ending
-    trivial_bound: float  # of the largest reward at every step
-    discount: float
-    induced_width: int
-    effort: Effort
-    view: str
+    record: Record = field(repr=False)
     incumbent: Incumbent | None = None
-    candidates: tuple[Candidate, ...] = field(default=(), repr=False)
-    log: tuple[Line, ...] = field(default=(), repr=False)
 
     @property
     def gap(self) -> RelativeGap | None:
@@ -112,7 +86,7 @@ class Plan:
             known.lower_limit,
             known.level,
             known.exact,
-            self.bound.proof,
+            self.bound.proof.kind,
             known.scale,
             known.span,
         )
@@ -124,9 +98,29 @@ class Plan:
         return self.gap.statement()
 
     @property
+    def method(self) -> str:
+        """The planner."""
+        return self.record.method
+
+    @property
     def status(self) -> Status:
-        """How the linear programs ended."""
-        return self.ended.status
+        """How the planner's linear programs ended, which says nothing about the policy."""
+        return self.record.status
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds by phase."""
+        return self.record.seconds
+
+    @property
+    def log(self) -> tuple[Line, ...]:
+        """How policy and bound improved, where the planner keeps a log."""
+        return self.record.lines
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Policies that were tried."""
+        return self.record.candidates
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -149,13 +143,8 @@ class Plan:
         return self.bound.basis
 
     @property
-    def bound_weights(self) -> Floats:
-        """Weights of the bound: (horizon + 1, n_functions), last row 0; (1, ...) if infinite."""
-        return self.bound.weights
-
-    @property
     def certificate(self) -> Certificate:
-        """Why the bound holds."""
+        """Why the values lie above V*."""
         return self.bound.certificate
 
     @property
@@ -164,19 +153,38 @@ class Plan:
         return self.bound.upper_bound
 
     @property
-    def objective(self) -> float:
+    def program(self) -> Program | None:
+        """The linear program that proves the bound; None if something else does."""
+        return self.bound.proof.program
+
+    @property
+    def objective(self) -> float | None:
         """The program's value by the solver's word."""
-        return self.ended.objective
+        return None if self.program is None else self.program.objective
 
     @property
-    def certified_objective(self) -> float:
-        """The program's value at the weights as they were certified."""
-        return self.ended.certified
+    def induced_width(self) -> int | None:
+        """Of the order in which the program's variables were eliminated."""
+        return None if self.program is None else self.program.induced_width
 
     @property
-    def dual_bound(self) -> float:
-        """The program's value is not below this, as far as the solver's duals reach."""
-        return self.ended.dual_bound
+    def rows(self) -> int | None:
+        """Rows of the largest linear program solved."""
+        return None if self.program is None else self.program.rows
+
+    @property
+    def weights(self) -> Floats:
+        """Weights that the programs' policy is greedy for: (horizon + 1, n_functions), last row 0.
+
+        (1, n_functions) if the horizon is infinite.
+        """
+        program = self.bound.values.program
+        if program is None:
+            raise PlanningError(
+                f"the plan has no weights: its bound is proved by {self.bound.proof.kind}, and no "
+                "linear program was solved; use method='programs'."
+            )
+        return program.weights
 
     @property
     def lookup(self) -> Lookup:
@@ -188,26 +196,6 @@ class Plan:
         """The policy's terms of Q, (n_steps, n_entries)."""
         return self._greedy().entries
 
-    @property
-    def rows(self) -> int:
-        """Rows of the largest linear program solved."""
-        return self.effort.rows
-
-    @property
-    def columns(self) -> int:
-        """Columns of the largest linear program solved."""
-        return self.effort.columns
-
-    @property
-    def iterations(self) -> int:
-        """Iterations of all solves together."""
-        return self.effort.iterations
-
-    @property
-    def seconds(self) -> Mapping[str, float]:
-        """Seconds by phase."""
-        return self.effort.seconds
-
     def value(self, state: State, step: int = 1) -> float:
         """An upper bound on the optimal value of a state at a step.
 
@@ -215,10 +203,11 @@ class Plan:
         the bound's value alone, which `fsmdp verify` proves.
         """
         bound = self.bound.value(state, step)
-        if not self.weights_certified or math.isinf(bound):
+        program = self.bound.values.program
+        if program is None or not program.weights_certified or math.isinf(bound):
             return bound
         values = check_state(state, self.variables)
-        return min(bound, value_of(self.basis, self.weights, values, step))
+        return min(bound, value_of(self.basis, program.weights, values, step))
 
     def q_values(self, state: State, step: int = 1) -> Floats:
         """R(s, a) + discount * backup of the policy's weights, for every action.
@@ -304,19 +293,17 @@ class Plan:
     @property
     def outcome(self) -> str:
         """What was established: which program, and how close to its optimum."""
-        program = f"linear program of {plural(len(self.basis), 'function')}"
-        solved = self.status is Status.OPTIMAL
-        if not self.rows and len(self.basis) == 1:
+        solved, program = self.status is Status.OPTIMAL, self.bound.values.program
+        if program is None:
             return "no linear program" if solved else f"no linear program solved ({self.status})"
+        text = f"linear program of {plural(program.functions, 'function')}"
         if not solved:
-            return f"{program} not solved ({self.status})"
-        left = max(0.0, self.certified_objective - self.dual_bound)
-        size = max(self.scale, abs(self.dual_bound))
+            return f"{text} not solved ({self.status})"
+        left = max(0.0, program.certified - program.dual_bound)
+        size = max(self.scale, abs(program.dual_bound))
         if left <= ROUNDING * size:
-            return f"{program} solved"
-        return (
-            f"{program} solved to {percent_at_most(left / size) if left < size else upper(left, 1)}"
-        )
+            return f"{text} solved"
+        return f"{text} solved to {percent_at_most(left / size) if left < size else upper(left, 1)}"
 
     @property
     def scale(self) -> float:
@@ -324,7 +311,7 @@ class Plan:
         if self.incumbent is not None and self.incumbent.scale:
             return self.incumbent.scale
         sizes = np.array([np.abs(function.values).max() for function in self.basis])
-        return float((np.abs(self.bound_weights) @ sizes).max())
+        return float((np.abs(self.bound.weights) @ sizes).max())
 
     @property
     def _most(self) -> str:
@@ -332,29 +319,30 @@ class Plan:
         return bound_text(self.upper_bound, attained, self.scale)
 
     def _repr_html_(self) -> str:
-        by_elimination = self.bound.proof == "elimination"
+        program = self.program
         return facts_table(
             f"Plan ({self.method})",
             (
-                ("no policy earns more than", f"{self._most}, by {self.bound.proof}"),
+                ("no policy earns more than", f"{self._most}, by {self.bound.proof.kind}"),
                 ("policy", self.incumbent and self.incumbent.name),
                 ("policy earns", self.incumbent),
                 ("gap", self.statement()),
-                ("linear programs", self.outcome if by_elimination else None),
-                ("induced width", self.induced_width if by_elimination else None),
+                ("linear programs", None if program is None else self.outcome),
+                ("induced width", None if program is None else program.induced_width),
                 ("seconds", f"{sum(self.seconds.values()):.2f}"),
             ),
         )
 
     def __repr__(self) -> str:
-        total = sum(self.seconds.values())
-        if self.incumbent is not None:
-            return (
-                f"Plan({self.method}: policy earns {self.incumbent}, no policy more than "
-                f"{self._most}, certified by {self.bound.proof}; {total:.2f} s)"
+        earned = "" if self.incumbent is None else f"policy earns {self.incumbent}, "
+        most = f"no policy {'more' if earned else 'earns more'} than {self._most}"
+        program, kind = self.program, self.bound.proof.kind
+        how = f"certified by {kind}"
+        if program is not None and not earned:
+            how = (
+                f"certified; {self.outcome}, induced width {program.induced_width}, "
+                f"{plural(program.rows, 'row')}"
             )
-        return (
-            f"Plan({self.method}: no policy earns more than {self._most}, certified; "
-            f"{self.outcome}, induced width {self.induced_width}, {plural(self.rows, 'row')}, "
-            f"{total:.2f} s)"
-        )
+        elif not earned:
+            how = f"certified by {kind}; {self.outcome}"
+        return f"Plan({self.method}: {earned}{most}, {how}; {sum(self.seconds.values()):.2f} s)"

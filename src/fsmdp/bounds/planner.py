@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, ClassVar, get_type_hints
 from warnings import warn
 
@@ -223,10 +223,7 @@ class Planner:
             log.info(problem.network.elimination.why)
             return self.solve(problem, clock)
         except Stopped:
-            found = plan_of_constant(alone)
-            return replace(
-                found, ended=replace(found.ended, status=clock.status or Status.TIME_LIMIT)
-            )
+            return plan_of_constant(alone, clock.status or Status.TIME_LIMIT)
 
 
 def check_callback(callback: object) -> None:
@@ -243,7 +240,7 @@ def warn_if_trivial(found: Plan, scale: float) -> None:
     A policy that earns as much as the bound needs no better one.
     """
     closed = found.gap is not None and found.gap <= 0
-    if found.upper_bound >= found.trivial_bound and not closed:
+    if found.upper_bound >= found.bound.trivial and not closed:
         warn(
             f"the plan's bound {upper(found.upper_bound, 6, scale)} is no better than the trivial "
             "one, the largest reward at every step; give it more time, or a basis with fewer "

@@ -30,6 +30,12 @@ SECONDS = 60.0
 
 GROWN = "grown"
 
+OF_PROGRAM = (
+    *("functions", "induced_width", "rows", "columns", "iterations"),
+    *("objective", "dual_bound"),
+)
+"""Of the linear program that proves the bound, if one does."""
+
 
 @command(
     "plan",
@@ -136,23 +142,17 @@ def plan_command(
         "variables": len(model.variables),
         "actions": model.n_actions,
         "log10_states": model.log10_states,
-        "functions": len(found.basis),
-        "induced_width": found.induced_width,
-        "rows": found.rows,
-        "columns": found.columns,
-        "iterations": found.iterations,
-        "objective": found.objective,
-        "dual_bound": found.dual_bound,
+        **{name: getattr(found.program, name, None) for name in OF_PROGRAM},
         "upper_bound": found.upper_bound,
-        "proof": found.bound.proof,
-        "trivial_bound": found.trivial_bound,
-        "violation": found.certificate.violation,
+        "proof": found.bound.proof.kind,
+        "trivial_bound": found.bound.trivial,
+        "violation": None if found.program is None else found.certificate.violation,
         **facts,
         "outcome": found.outcome,
         "notes": notes,
         "seconds": time.perf_counter() - began,
         "seconds_by_phase": dict(found.seconds),
-        "choices": list(found.effort.choices),
+        "choices": list(found.record.choices),
     }
     if as_json:
         print_json(facts)
@@ -168,7 +168,7 @@ def _facts_of_solver(found: Plan) -> dict[str, Any]:
         "policy": "not judged" if known is None else known.name,
         **_facts_of_gap(found.gap),
         "statement": found.statement(),
-        "candidates": [asdict(candidate) for candidate in found.candidates],
+        "candidates": [asdict(candidate) for candidate in found.record.candidates],
         "log": [asdict(line) for line in found.log],
     }
 
@@ -314,7 +314,7 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
 
 def _rows_of_program(facts: dict[str, Any], scale: float) -> list[tuple[str, str]]:
     """How the linear program went, where it is what proves the bound."""
-    if facts["proof"] != "elimination":
+    if facts["rows"] is None:
         return [("method", facts["method"])]
     violation = plain(facts["violation"], 2, scale)
     size = f"{plural(facts['functions'], 'function')}, induced width {facts['induced_width']}"

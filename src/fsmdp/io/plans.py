@@ -14,11 +14,12 @@ import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.bounds.bellman import VIEWS
-from fsmdp.bounds.bound import ELIMINATION, Bound, Box, StartProof
+from fsmdp.bounds.bound import Arrays, Bound, FiledProof, LinearProof, Program
 from fsmdp.bounds.certificate import Certificate, Witness
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
-from fsmdp.bounds.plan import Effort, Ending, Plan, PlannedPolicy
+from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
+from fsmdp.bounds.proofs import PROOFS, Count, Positions, filed, finite
 from fsmdp.bounds.restricting import OF_ACTIONS, Restriction
 from fsmdp.elimination.schedule import Hint
 from fsmdp.errors import ModelError, PlanningError
@@ -60,10 +61,10 @@ LARGEST_FILE = 2**28
 LARGEST_TEXT, MOST_ITEMS = 2**26, 2**22
 """Bytes, and entries of lists and objects, of a description; as the checker has them."""
 EXPECTED = "expected a file that Plan.save wrote"
+OF_PROGRAM = "objective", "dual_bound", "induced_width", "rows", "columns", "iterations", "view"
+"""Fields of the linear program, none of which a bound without one has."""
 
 Name = Annotated[str, StringConstraints(min_length=1)]
-Count = Annotated[int, Field(ge=0)]
-Positions = Annotated[tuple[Count, ...], Strict(False)]  # a list in JSON
 
 
 class Steps(Document):
@@ -91,21 +92,6 @@ class SumFile(Document):
     most: Count
 
 
-class BoxFile(Document):
-    """Values that some variables never leave, and the variables that matter there."""
-
-    variables: Annotated[Positions, Field(min_length=1)]
-    values: list[Annotated[Positions, Field(min_length=1)]]
-    kept: Positions
-
-
-class StartFile(Document):
-    """The states whose values prove a bound at the start; listed ones are in an array."""
-
-    states: Literal["all", "listed"]
-    boxes: list[BoxFile]
-
-
 class About(Document):
     """The header of a plan: every field and its kind."""
 
@@ -122,13 +108,13 @@ class About(Document):
     scopes: Annotated[list[Positions], Field(min_length=1)]
     functions: list[list[float]]  # of each scope, the last axis fastest
     bound_weights: list[list[float]]  # here, and not in an array, where a checker reads them
-    objective: float
-    dual_bound: float | None  # none that is finite
-    certified_objective: float
+    objective: float | None  # none without a program, as those below
+    dual_bound: float | None  # none, too, if it is not finite
+    certified_objective: float | None
     upper_bound: float  # by elimination
     at_start: float | None  # tighter, from the initial distribution only
     proof: Name
-    start_proof: StartFile | None  # why at_start holds
+    start_proof: dict[str, Any] | None  # why at_start holds, as its kind of proof is written
     policy: str | None  # none: greedy
     incumbent: Incumbent | None
     candidates: list[Candidate]
@@ -136,59 +122,60 @@ class About(Document):
     witness: Annotated[
         tuple[int, Positions, str, float], Strict(False)
     ]  # step, state, action, violation
-    induced_width: Count
-    rows: Count
-    columns: Count
-    iterations: Count
+    induced_width: Count | None
+    rows: Count | None
+    columns: Count | None
+    iterations: Count | None
     seconds: dict[str, Annotated[float, Field(ge=0)]]
     choices: list[str]
-    view: Literal[VIEWS]  # type: ignore[valid-type]
+    view: Literal[VIEWS] | None  # type: ignore[valid-type]
     elimination: Steps | None  # where it was not exact: what a checker may try
     invariants: list[LocalFile | SumFile]
     restrictions: list[Annotated[tuple[int, list[Positions]], Strict(False)]]
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
-    """Write a plan; the file appears whole or not at all."""
-    certificate, witness = plan.certificate, plan.certificate.witness
+    """Write a plan; the file appears whole or not at all.
+
+    What it claims is what its own content proves. So the checker is asked what it proves of the
+    bound at the start, and that is written; a bound that it cannot prove is left out, with a
+    warning.
+    """
+    bound, record, program = plan.bound, plan.record, plan.bound.values.program
+    certificate, witness = bound.certificate, bound.certificate.witness
     about = {
         "format": FORMAT,
         "version": VERSION,
-        "method": plan.method,
-        "status": str(plan.status),
+        "method": record.method,
+        "status": str(record.status),
         "variables": [[v.name, v.size] for v in plan.variables],
         "actions": actions_to_json(plan.action_names),
         "horizon": plan.horizon,
-        "discount": plan.discount,
-        "scopes": [list(scope) for scope in plan.basis.scopes],
-        "functions": [table.values.ravel().tolist() for table in plan.basis],
-        "bound_weights": plan.bound_weights.tolist(),
-        "objective": plan.objective,
-        "dual_bound": plan.dual_bound if math.isfinite(plan.dual_bound) else None,
-        "certified_objective": plan.certified_objective,
+        "discount": bound.discount,
+        "scopes": [list(scope) for scope in bound.basis.scopes],
+        "functions": [table.values.ravel().tolist() for table in bound.basis],
+        "bound_weights": bound.weights.tolist(),
+        "certified_objective": None if program is None else program.certified,
         "upper_bound": certificate.upper_bound,
         "at_start": None,
-        "proof": ELIMINATION,
+        "proof": bound.values.kind,
         "start_proof": None,
         "policy": None if isinstance(plan.policy, Greedy) else _name(plan.policy),
         "incumbent": None if plan.incumbent is None else _finite_only(plan.incumbent),
-        "candidates": [_finite_only(candidate) for candidate in plan.candidates],
-        "log": [_finite_only(line) for line in plan.log],
+        "candidates": [_finite_only(candidate) for candidate in record.candidates],
+        "log": [_finite_only(line) for line in record.lines],
         "witness": [witness.step, list(witness.state), witness.action, witness.violation],
-        "induced_width": plan.induced_width,
-        "rows": plan.rows,
-        "columns": plan.columns,
-        "iterations": plan.iterations,
-        "seconds": dict(plan.seconds),
-        "choices": list(plan.effort.choices),
-        "view": plan.view,
-        "elimination": None if plan.bound.hint is None else asdict(plan.bound.hint),
-        "invariants": [_invariant_to_json(one) for one in plan.bound.invariants],
-        "restrictions": [[one.invariant, one.additions] for one in plan.bound.restrictions],
+        **{name: getattr(program, name, None) for name in OF_PROGRAM},
+        "seconds": dict(record.seconds),
+        "choices": list(record.choices),
+        "elimination": None if bound.values.hint is None else asdict(bound.values.hint),
+        "invariants": [_invariant_to_json(one) for one in bound.values.invariants],
+        "restrictions": [[one.invariant, one.additions] for one in bound.values.restrictions],
     }
+    if program is not None and not math.isfinite(program.dual_bound):
+        about["dual_bound"] = None
     arrays: dict[str, Any] = {
-        "about": pack_json(about),
-        "weights": plan.weights,
+        "weights": bound.weights if program is None else program.weights,
         "violations": certificate.violations,
         "lifts": certificate.lifts,
     }
@@ -197,53 +184,41 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         arrays |= {f"lookup_{name}": array for name, array in plan.lookup._asdict().items()}
     else:
         arrays |= {f"policy/{n}": a for n, a in policy_to_arrays(_compiled(plan)).items()}
-    if plan.bound.at_start < certificate.upper_bound:
-        _add_start(plan.bound, about, arrays)
-    write_arrays(path, arrays, compress=True)
+    if bound.proof.upper_bound < certificate.upper_bound:
+        _add_start(bound, about, arrays)
+    write_arrays(path, arrays | {"about": pack_json(about)}, compress=True)
 
 
 def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Add the bound at the start, as far as the checker proves it, and what proves it.
-
-    A plan file claims what its own content proves. So the checker is asked, and what it proves is
-    written; a bound that it cannot prove is left out, with a warning.
-    """
-    proof = bound.start_proof
-    at_start, why = bound.at_start, "nothing in the plan proves it"
+    """Add the tightest bound at the start that fits into a file, as the checker proves it."""
+    claimed, kind = upper(bound.upper_bound, 6), bound.proof.kind
+    proof = next(filter(None, map(filed, bound.at_start)), None)
+    at_start, why = math.inf, "nothing in the plan proves it"
+    own: dict[str, Any] = {}
+    beside: Arrays = {}
     if proof is not None:
-        about["start_proof"] = {
-            "states": "all" if proof.states is None else "listed",
-            "boxes": [asdict(box) for box in proof.boxes],
-        }
-        if proof.states is not None:
-            kind = np.uint8 if max(v.size for v in bound.variables) <= 2**8 else np.uint16
-            arrays["states"] = proof.states.astype(kind)
-        if proof.values is not None:
-            arrays["values"] = proof.values
-        about |= {"at_start": at_start, "proof": proof.name}
+        given, beside = proof.written(bound.variables)
+        own = {"at_start": proof.upper_bound, "proof": proof.kind, "start_proof": given}
+        at_start, why = proof.upper_bound, "the checker proves less"
         if proof.model is not None:
-            at_start, why = _proved_at_start(proof.model, about, arrays)
-    if proof is None or not at_start < about["upper_bound"]:
+            at_start, why = _proved_at_start(proof, proof.model, about | own, beside)
+    if not at_start < about["upper_bound"]:
         log.warning(
-            "the plan's bound %s, by %s, is not in the file (%s), which claims %s, by elimination",
-            *(upper(bound.at_start, 6), bound.proof, why, upper(about["upper_bound"], 6)),
+            "the plan's bound %s, by %s, is not in the file (%s), which claims %s, by %s",
+            *(claimed, kind, why, upper(about["upper_bound"], 6), about["proof"]),
         )
-        about |= {"at_start": None, "start_proof": None, "proof": ELIMINATION}
-        arrays.pop("states", None)
-        arrays.pop("values", None)
-    else:
-        about["at_start"] = at_start
-        claimed, written = upper(bound.at_start, 6), upper(at_start, 6)
-        if written != claimed:
-            log.warning(
-                "the plan's bound %s, by %s, cannot be proved by a file, which claims %s, by %s",
-                *(claimed, bound.proof, written, about["proof"]),
-            )
-    arrays["about"] = pack_json(about)
+        return
+    about.update(own, at_start=at_start)
+    arrays.update(beside)
+    if (written := upper(at_start, 6)) != claimed:
+        log.warning(
+            "the plan's bound %s, by %s, cannot be proved by a file, which claims %s, by %s",
+            *(claimed, kind, written, about["proof"]),
+        )
 
 
 def _proved_at_start(
-    model: FactoredMDP, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    proof: FiledProof, model: FactoredMDP, about: Mapping[str, Any], arrays: Arrays
 ) -> tuple[float, str]:
     """The least bound at the start, not below the one claimed, that the checker proves; or why not.
 
@@ -253,12 +228,10 @@ def _proved_at_start(
 
     try:
         mine = checker.read_model(seal(to_dict(model)))
-        content = {
-            name: array_bytes(arrays[name]) for name in ("states", "values") if name in arrays
-        }
+        content = {name: array_bytes(array) for name, array in arrays.items()}
         claim = checker.claim_of(json.loads(json.dumps(about)), content, mine)
         held = checker.prove_invariants(mine, claim.invariants)
-        _, found, rounding = values.start_bounds(mine, claim, held)
+        found, rounding = proof.proved(mine, claim, held)
         found += 2 * rounding  # so that it is proved on other machines, too
         return max(about["at_start"], values.above(found)), "the checker proves less"
     except (checker.BadInputError, ModelError, OverflowError) as error:
@@ -314,7 +287,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     raise ModelError(f"{where}: a part is missing or wrong ({wrong}); plan again.")
 
 
-def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
+def _from_parts(about: About, arrays: Arrays) -> Plan:
     variables = tuple(Variable(name, size) for name, size in about.variables)
     positions_by_name(variables)
     actions = _actions(about)
@@ -323,95 +296,83 @@ def _from_parts(about: About, arrays: Mapping[str, np.ndarray]) -> Plan:
     n_steps = about.horizon or 1
     basis = _basis(about, variables)
     shape = (n_steps + (about.horizon is not None), len(basis))
-    weights = _finite(arrays, "weights", shape)
+    weights = finite(arrays, "weights", shape)
     if [len(row) for row in about.bound_weights] != [shape[1]] * shape[0]:
         raise ValueError(f"bound_weights: expected numbers of shape {shape}")
-    violations, lifts = (_finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
+    violations, lifts = (finite(arrays, name, (n_steps,)) for name in ("violations", "lifts"))
     start_proof = _start_proof(about, arrays, variables)
-    _check_names(about, arrays)
+    _check_names(about, arrays, start_proof, variables)
+    values = LinearProof(
+        basis,
+        np.array(about.bound_weights),
+        Certificate(
+            violations, lifts, _witness(about, variables, actions, n_steps), about.upper_bound
+        ),
+        _program(about, weights),
+        _hint(about.elimination),
+        tuple(_invariant(one, variables) for one in about.invariants),
+        _restrictions(about),
+    )
+    at_start = () if start_proof is None else (start_proof,)
     return Plan(
-        method=about.method,
-        policy=_policy(about, variables, actions, arrays),
-        bound=Bound(
-            variables,
-            about.horizon,
-            basis,
-            np.array(about.bound_weights),
-            Certificate(
-                violations, lifts, _witness(about, variables, actions, n_steps), about.upper_bound
-            ),
-            math.inf if about.at_start is None else about.at_start,
-            about.proof,
-            _hint(about.elimination),
-            tuple(_invariant(one, variables) for one in about.invariants),
-            _restrictions(about),
-            start_proof,
-        ),
-        weights=weights,
-        weights_certified=False,  # a file says nothing that its checker does not prove
-        ended=Ending(
+        _policy(about, variables, actions, arrays),
+        Bound(variables, about.horizon, about.discount, values, at_start),
+        Record(
+            about.method,
             about.status,
-            about.objective,
-            about.certified_objective,
-            -math.inf if about.dual_bound is None else about.dual_bound,
+            about.seconds,
+            tuple(about.choices),
+            tuple(about.candidates),
+            tuple(about.log),
         ),
-        trivial_bound=math.inf,
-        discount=about.discount,
-        induced_width=about.induced_width,
-        effort=Effort(
-            about.rows, about.columns, about.iterations, about.seconds, tuple(about.choices)
-        ),
-        view=about.view,
-        incumbent=None if about.incumbent is None else about.incumbent.reported(),
-        candidates=tuple(about.candidates),
-        log=tuple(about.log),
+        None if about.incumbent is None else about.incumbent.reported(),
     )
 
 
-def _check_names(about: About, arrays: Mapping[str, np.ndarray]) -> None:
+def _program(about: About, weights: Floats) -> Program | None:
+    """The linear program; none if nothing is said of it."""
+    given = {name: getattr(about, name) for name in (*OF_PROGRAM, "certified_objective")}
+    dual_bound = given.pop("dual_bound")
+    if {value is None for value in given.values()} == {True} and dual_bound is None:
+        return None
+    if any(value is None for value in given.values()):
+        raise ValueError("objective: expected all numbers of a linear program, or none")
+    return Program(
+        functions=weights.shape[1],
+        certified=given.pop("certified_objective"),
+        dual_bound=-math.inf if dual_bound is None else dual_bound,
+        weights=weights,
+        weights_certified=False,  # a file says nothing that its checker does not prove
+        **given,
+    )
+
+
+def _check_names(
+    about: About, arrays: Arrays, proof: FiledProof | None, variables: tuple[Variable, ...]
+) -> None:
     """Refuse arrays that a plan does not have."""
     names = {"about", "weights", "violations", "lifts"}
     if about.policy is None:
         names |= {"q_entries", *(f"lookup_{name}" for name in Lookup._fields)}
     else:
         names |= {f"policy/{name}" for name in array_names()}
-    if about.start_proof is not None:
-        names |= {"states"} if about.start_proof.states == "listed" else {*()}
-        names |= {"values"} if about.horizon is None else {*()}
+    if proof is not None:
+        names |= proof.written(variables)[1].keys()
     for name in names ^ arrays.keys():
         raise ValueError(f"array {show(name)}: " + ("missing" if name in names else "unknown"))
 
 
 def _start_proof(
-    about: About, arrays: Mapping[str, np.ndarray], variables: tuple[Variable, ...]
-) -> StartProof | None:
-    """The states that prove a bound at the start; that they do is for a checker to find out."""
-    given, states, values = about.start_proof, None, None
-    if (given is None) != (about.at_start is None):
-        raise ValueError("start_proof: expected one with at_start, and none without")
-    if given is None:
+    about: About, arrays: Arrays, variables: tuple[Variable, ...]
+) -> FiledProof | None:
+    """What proves a bound at the start; that it does is for a checker to find out."""
+    given = about.start_proof
+    if given is None or about.at_start is None:
+        if given is not None or about.at_start is not None:
+            raise ValueError("start_proof: expected one with at_start, and none without")
         return None
-    sizes = np.array([variable.size for variable in variables])
-    number = table_size(sizes.tolist())
-    if given.states == "listed":
-        states = arrays["states"]
-        kind = np.uint8 if sizes.max() <= 2**8 else np.uint16
-        if states.dtype != kind or states.shape[1:] != sizes.shape or (states >= sizes).any():
-            raise ValueError("states: expected a row of values of variables for each state")
-        number = len(states)
-    if about.horizon is None:
-        values = _finite(arrays, "values", (number,))
-    for box in given.boxes:
-        places = {*box.variables, *box.kept}
-        distinct = all(len({*one}) == len(one) for one in (box.variables, box.kept, *box.values))
-        if not distinct or len(box.values) != len(box.variables) or max(places) >= len(sizes):
-            raise ValueError("start_proof: boxes: expected variables and values, each once")
-        if any(max(row) >= sizes[v] for v, row in zip(box.variables, box.values, strict=True)):
-            raise ValueError("start_proof: boxes: expected values of variables")
-        if states is None:
-            raise ValueError("start_proof: boxes: expected none with all states")
-    boxes = tuple(Box(box.variables, tuple(box.values), box.kept) for box in given.boxes)
-    return StartProof(about.proof, None, states, values, boxes)
+    kind = PROOFS.find(about.proof.replace(" ", "-"))
+    return kind.read(about.proof, about.at_start, given, arrays, variables, about.horizon)
 
 
 def _invariant_to_json(one: Invariant) -> dict[str, Any]:
@@ -465,7 +426,7 @@ def _policy(
     about: About,
     variables: tuple[Variable, ...],
     actions: Sequence[str],
-    arrays: Mapping[str, np.ndarray],
+    arrays: Arrays,
 ) -> PlannedPolicy:
     """The policy, with all that compiled code reads checked."""
     sizes = [variable.size for variable in variables]
@@ -476,18 +437,11 @@ def _policy(
         check_policy(followed, sizes, actions)
         return ArrayPolicy(about.policy, variables, actions, about.horizon, followed)
     n_steps = about.horizon or 1
-    entries = _finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
+    entries = finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
     lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
     input_sizes = [variable.size for variable in inputs_of(variables, actions)]
     check_lookup(lookup, input_sizes, n_listed(actions), entries.shape[1])
     return Greedy(variables, actions, about.horizon, lookup, entries)
-
-
-def _finite(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> Floats:
-    array = arrays[name]
-    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers of shape {shape}")
-    return array
 
 
 def _witness(

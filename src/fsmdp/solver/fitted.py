@@ -49,17 +49,10 @@ class Fitted(Planner):
         judge = Judge(arena_of(model), self.seed)
         with suppress(Stopped):
             self._rounds(model, request.basis, judge, clock)
-        found = plan_of_constant(trivial_problem(model))
-        ended = replace(found.ended, status=clock.status or Status.OPTIMAL)
-        if judge.incumbent is None:
-            return replace(found, method="fitted", ended=ended)
-        return replace(
-            found,
-            method="fitted",
-            policy=judge.incumbent.policy,
-            ended=ended,
-            candidates=tuple(judge.tried),
-        )
+        found = plan_of_constant(trivial_problem(model), clock.status or Status.OPTIMAL)
+        record = replace(found.record, method="fitted", candidates=tuple(judge.tried))
+        policy = found.policy if judge.incumbent is None else judge.incumbent.policy
+        return replace(found, policy=policy, record=record)
 
     def _rounds(self, model: FactoredMDP, basis: Basis | None, judge: Judge, clock: Clock) -> None:
         chosen = first_basis(model, pairs=True) if basis is None else basis

@@ -13,6 +13,7 @@ from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.planner import Callback, Request
+from fsmdp.bounds.proofs import ReducedProof
 from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.foundation.checks import plural
@@ -40,7 +41,6 @@ from fsmdp.solver.search.search import search
 from fsmdp.solver.state import (
     Proved,
     SolverState,
-    StartBound,
     proof_by_search,
     proof_by_values,
 )
@@ -243,10 +243,7 @@ class Loop:
             return
         value = solution.start_value
         bound = reduced.bound(value + solution.error)
-        proof = proof_by_values(self.model, reduced, solution)
-        self.solver_state.lower(
-            bound, "exact values", None if proof is None else StartBound(bound, proof)
-        )
+        self.solver_state.lower(proof_by_values(self.model, reduced, solution, bound))
         acting = array_policy("exact values", model, solution)
         least = value - solution.error - solution.loss - reduced.slack
         self.solver_state.solved(
@@ -306,8 +303,7 @@ class Loop:
             if acts:
                 self.offers.append((program, plan))
         if program.reduced.rewritten:
-            bound = program.reduced.bound(plan.upper_bound)
-            self.solver_state.lower(bound, f"elimination, {program.reduced.text}")
+            self.solver_state.lower(ReducedProof.of(program.reduced, plan.bound.values))
         self.solver_state.note(
             f"program of {program.name}, {plural(len(plan.basis), 'function')}",
             "bound" if self.solver_state.upper_bound < before else "",
@@ -497,11 +493,9 @@ class Loop:
         except SizeError:
             return
         bound = reduced.bound(found.upper_bound)
-        proof = proof_by_search(self.model, reduced, found)
+        proof = proof_by_search(self.model, reduced, found, bound)
         # The linear bound of a reduced model is none that a file can prove.
-        own = None if reduced.rewritten else base
-        start = None if proof is None else StartBound(bound, proof, own)
-        better = self.solver_state.lower(bound, "search from the start", start)
+        better = self.solver_state.lower(proof, None if reduced.rewritten else base)
         name = f"{reduced.label}search below {what}, {plural(found.expanded, 'state')}"
         if found.solved:
             least = found.lower_bound - reduced.slack

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fsmdp.bounds.bound import ELIMINATION, Box, StartProof
+from fsmdp.bounds.bound import StartProof
 from fsmdp.bounds.clock import Clock, Status
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.gap import Incumbent, Line, relative_gap
 from fsmdp.bounds.normalise import Normalised
-from fsmdp.bounds.plan import Effort, Plan, PlannedPolicy
+from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
 from fsmdp.bounds.planner import Callback
 from fsmdp.bounds.problem import trivial_problem
+from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, StateValues
 from fsmdp.exact.solve import ExactSolution
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
 from fsmdp.model.variables import state_strides
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.reduction import Reduced
@@ -47,15 +47,6 @@ class Proved:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StartBound:
-    """A bound at the start with its proof for files, and the plan whose linear bound it uses."""
-
-    bound: float
-    proof: StartProof
-    base: Plan | None = None  # None: any
-
-
 class SolverState:
     """The best policy and the tightest bound so far, and how they came."""
 
@@ -72,8 +63,9 @@ class SolverState:
         self.judge = Judge(arena_of(model), seed)
         self.alone = trivial_problem(model)
         self.bound_plan = plan_of_constant(self.alone)
-        self.at_start, self.proof = np.inf, ELIMINATION
-        self.start: StartBound | None = None
+        self.at_start: StartProof | None = None
+        self.provable: tuple[StartProof, Plan | None] | None = None
+        """The tightest proof for files, and the plan whose linear values it uses (None: any)."""
         self.size = units.original.largest_size_of_return
         self.span = units.original.span_of_return
         self.proved: Proved | None = None
@@ -84,7 +76,8 @@ class SolverState:
     @property
     def upper_bound(self) -> float:
         """The tightest bound so far."""
-        return min(self.bound_plan.upper_bound, self.at_start)
+        known, bound = self.at_start, self.bound_plan.upper_bound
+        return bound if known is None else min(bound, known.upper_bound)
 
     @property
     def gap(self) -> float | None:
@@ -124,17 +117,20 @@ class SolverState:
             clock.forgive(seconds)
         self.began += seconds
 
-    def lower(self, bound: float, proof: str, start: StartBound | None = None) -> bool:
+    def lower(self, proof: StartProof, base: Plan | None = None) -> bool:
         """Take a bound at the start; True if it is the tightest.
 
-        Of those with a proof for files the tightest is kept, even where another one is tighter.
+        Of those that fit into a file the tightest is kept, even where another one is tighter.
+        `base` is the plan whose linear values the proof uses; None: any.
         """
         with self.lock:
-            better = bound < self.upper_bound
+            better = proof.upper_bound < self.upper_bound
             if better:
-                self.at_start, self.proof = bound, proof
-            if start is not None and (self.start is None or bound < self.start.bound):
-                self.start = start
+                self.at_start = proof
+            if proof.fits and (
+                self.provable is None or proof.upper_bound < self.provable[0].upper_bound
+            ):
+                self.provable = proof, base
         return better
 
     def consider(self, name: str, reduced: Reduced, policy: PlannedPolicy) -> Judged:
@@ -168,39 +164,33 @@ class SolverState:
 
     def plan(self, stopped: Status | None) -> Plan:
         """A plan of what is in hand, the incumbent judged once more."""
-        base, start = self.bound_plan, self.start
-        if start is not None and start.base is not None and start.bound < base.upper_bound:
-            base = start.base
+        base, tightest = self.bound_plan, self.at_start
+        proofs: tuple[StartProof, ...] = () if tightest is None else (tightest,)
+        if self.provable is not None:
+            provable, own = self.provable
+            if own is not None and provable.upper_bound < base.upper_bound:
+                base = own
+            if provable is not tightest:
+                proofs = (*proofs, provable)
+        if tightest is None or base.upper_bound <= tightest.upper_bound:
+            proofs = ()
         best = self.judge.incumbent
         incumbent = None if best is None else self._judged_again(best)
-        bound = replace(
-            base.bound,
-            at_start=float(self.at_start),
-            proof=self.proof,
-            start_proof=None if start is None else start.proof,
-        )
-        if base.upper_bound <= self.at_start:
-            bound = base.bound
-        status = self.clock.status or stopped or base.status
         name = "greedy for the moment" if best is None else best.name
         if self.proved is None and incumbent is not None:
             self.note(f"{name}, in fresh episodes", again=incumbent)
-        return replace(
-            base,
-            method="auto",
-            policy=base.policy if best is None else best.policy,
-            bound=bound,
-            ended=replace(base.ended, status=status),
-            effort=Effort(
-                base.rows,
-                base.columns,
-                base.iterations,
+        return Plan(
+            base.policy if best is None else best.policy,
+            replace(base.bound, at_start=proofs),
+            Record(
+                "auto",
+                self.clock.status or stopped or base.status,
                 {"solver": self.seconds()},
-                (*base.effort.choices, f"policy: {name}"),
+                (*base.record.choices, f"policy: {name}"),
+                tuple(self.judge.tried),
+                tuple(self.log),
             ),
-            incumbent=incumbent,
-            candidates=tuple(self.judge.tried),
-            log=tuple(self.log),
+            incumbent,
         )
 
     def _judged_again(self, best: Judged) -> Incumbent | None:
@@ -223,20 +213,19 @@ MOST_STATES, MOST_NUMBERS = 2**23, 2**26
 
 
 def proof_by_values(
-    model: FactoredMDP, reduced: Reduced, solution: ExactSolution
-) -> StartProof | None:
+    model: FactoredMDP, reduced: Reduced, solution: ExactSolution, bound: float
+) -> StateValues:
     """Exact values of all states, or of those that can be reached, or that a reduced model has.
 
-    None if there are too many of them for a file, or no way back to states of the model.
+    Left out if they are too many for a file, or if there is no way back to states of the model.
     """
-    name = "exact values"
     count = solution.values.shape[1]
     all_states = solution.reached is None and not reduced.rewritten
     if count > MOST_STATES or (not all_states and count * len(model.sizes) > MOST_NUMBERS):
-        return None
+        return StateValues(EXACT_VALUES, bound, fits=False)
     values = solution.values[0] if model.horizon is None else None
     if all_states:
-        return StartProof(name, model, None, values)
+        return StateValues(EXACT_VALUES, bound, model, None, values)
     if solution.reached is not None:
         states = solution.reached.states(reduced.model)
     else:
@@ -244,24 +233,22 @@ def proof_by_values(
         rows = np.arange(reduced.model.n_states, dtype=np.int64)[:, None]
         states = rows // state_strides(sizes) % np.array(sizes, dtype=np.int64)
     found = _states(reduced, states)
-    return None if found is None else StartProof(name, model, found, values)
+    return StateValues(EXACT_VALUES, bound, model, found, values, fits=found is not None)
 
 
-def proof_by_search(model: FactoredMDP, reduced: Reduced, found: Found) -> StartProof | None:
+def proof_by_search(
+    model: FactoredMDP, reduced: Reduced, found: Found, bound: float
+) -> StateValues:
     """States that a search expanded, their upper bounds, and what is irrelevant where.
 
-    None if there are too many of them for a file, or no way back to states of the model.
+    Left out if they are too many for a file, or if there is no way back to states of the model.
     """
-    if found.expanded * len(model.sizes) > MOST_NUMBERS:
-        return None
-    states = _states(reduced, found.proof.states)
+    few = found.expanded * len(model.sizes) <= MOST_NUMBERS
+    states = _states(reduced, found.proof.states) if few else None
     if states is None:
-        return None
-    boxes: dict[Box, None] = {}
-    for box in found.proof.relevance.boxes(reduced.model):
-        boxes[_box(reduced, box)] = None
-    values: Floats | None = found.proof.upper
-    return StartProof("search from the start", model, states, values, tuple(boxes))
+        return StateValues(SEARCH, bound, fits=False)
+    boxes = dict.fromkeys(_box(reduced, box) for box in found.proof.relevance.boxes(reduced.model))
+    return StateValues(SEARCH, bound, model, states, found.proof.upper, tuple(boxes))
 
 
 def _states(reduced: Reduced, states: Integers) -> Integers | None:

@@ -597,7 +597,9 @@ class Bounding(threading.Thread):
         return problem
 
     def _offer_if_solved(self, program: Program, plan: Plan) -> None:
-        if plan.weights_certified and plan.status is not Status.TIME_LIMIT:
+        solved = plan.bound.values.program
+        assert solved is not None
+        if solved.weights_certified and plan.status is not Status.TIME_LIMIT:
             self._offer(program, plan, acts=True)
             self.first.set()
 

@@ -338,7 +338,9 @@ class FactoredLearner(CountingLearner):
         """
         start = self.start_means()
         problem = Problem(self.network, self.estimate(), start, start, self.planner.uniform)
-        return replace(Stagewise().solve(problem), method="stagewise, of the estimated model")
+        found = Stagewise().solve(problem)
+        record = replace(found.record, method="stagewise, of the estimated model")
+        return replace(found, record=record)
 
     def estimate(self) -> Intervals:
         """The means seen so far, laid out for planning; all values alike in cells never met."""

@@ -60,7 +60,7 @@ def run(form: Form, _seed: int, tell: Tell) -> Evidence:
             tell(f"planner: {method}, {sweep} {size}")
             repeats = 1 if method == ELLIPSOID or form is Form.FULL else 3
             seconds, plan = seconds_of(partial(planner.solve, problem), repeats)
-            value = float(problem.means @ plan.bound_weights[0])
+            value = float(problem.means @ plan.bound.weights[0])
             values.append({"sweep": sweep, "size": size, "method": method, "value": value})
             timed.append(
                 {
@@ -70,7 +70,7 @@ def run(form: Form, _seed: int, tell: Tell) -> Evidence:
                     "method": method,
                     "seconds": seconds,
                     "formula": paper_operations(
-                        model, len(problem.network.basis), plan.induced_width
+                        model, len(problem.network.basis), problem.network.elimination.induced_width
                     ),
                 }
             )

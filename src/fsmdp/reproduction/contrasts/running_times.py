@@ -44,15 +44,14 @@ def measure(machines: Sequence[int], repeats: int, tell: Tell) -> polars.DataFra
         tell(f"running times: {m} machines")
         model = sysadmin(m, horizon=HORIZON)
         problem = problem_of_model(model, Basis.singles(model), "uniform")
-        joint, plan = seconds_of(partial(Joint().solve, problem), repeats)
+        joint, _ = seconds_of(partial(Joint().solve, problem), repeats)
         stagewise, _ = seconds_of(partial(Stagewise().solve, problem), repeats)
+        width = problem.network.elimination.induced_width
         rows.append(
             {
                 "variables": m,
-                "cutting_planes": paper_operations(
-                    model, len(problem.network.basis), plan.induced_width
-                ),
-                "one_program": one_program(m, HORIZON, max(model.sizes), plan.induced_width),
+                "cutting_planes": paper_operations(model, len(problem.network.basis), width),
+                "one_program": one_program(m, HORIZON, max(model.sizes), width),
                 "joint_seconds": joint,
                 "stagewise_seconds": stagewise,
             }

@@ -166,11 +166,11 @@ def _play(task: Task) -> dict[str, Any]:
         "episodes": settings.episodes,
         "decision_seconds": decision,
         "upper_bound": found.upper_bound,
-        "trivial_bound": found.trivial_bound,
-        "proof": found.bound.proof,
+        "trivial_bound": found.bound.trivial,
+        "proof": found.bound.proof.kind,
         "exact": solved,
         "statement": found.statement(),
-        "candidates": len(found.candidates),
+        "candidates": len(found.record.candidates),
     }
     if settings.online_episodes and solved:
         # Nothing beats a policy that is proved optimal, so nothing is simulated.

@@ -11,8 +11,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.bounds.bound import Box
 from fsmdp.bounds.clock import NO_LIMIT, Clock, Status
+from fsmdp.bounds.proofs import Box
 from fsmdp.errors import PolicyError, SizeError
 from fsmdp.exact.reachable import flat_rules
 from fsmdp.foundation.checks import as_number, as_whole, show_count
