@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsmdp
+from fsmdp.bounds.proofs import StateValues
 from fsmdp.cli import entry
 from fsmdp.cli.verify import _above, _progress
 from fsmdp.foundation.disk import pack_json, read_arrays, write_arrays
@@ -110,7 +111,8 @@ def test_a_bound_without_a_proof_is_not_written(tmp_path, caplog):
     model = fsmdp.domains.sysadmin(3, horizon=3)
     fsmdp.save(model, tmp_path / "model.json")
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="joint")
-    tighter = replace(plan, bound=replace(plan.bound, at_start=plan.upper_bound - 1, proof="it"))
+    proof = StateValues("it", plan.upper_bound - 1, fits=False)
+    tighter = replace(plan, bound=replace(plan.bound, at_start=(proof,)))
     tighter.save(tmp_path / "plan.npz")
     assert "is not in the file (nothing in the plan proves it)" in caplog.text
     assert fsmdp.load_plan(tmp_path / "plan.npz").upper_bound == plan.upper_bound
