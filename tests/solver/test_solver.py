@@ -18,7 +18,7 @@ from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import judge as arena
 from fsmdp.solver.judge import Judge
-from fsmdp.solver.loop import Loop, SolverOptions
+from fsmdp.solver.scheduler import Loop, SolverOptions
 from fsmdp.solver.tightening import Bounding
 
 FEW = settings(max_examples=12, deadline=None)

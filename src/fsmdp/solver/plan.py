@@ -38,7 +38,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver.fitted import Fitted
-from fsmdp.solver.loop import Loop, SolverOptions
+from fsmdp.solver.scheduler import Loop, SolverOptions
 from fsmdp.solver.warm import warm
 
 
