@@ -11,9 +11,8 @@ from fsmdp.bounds.clock import Stopped
 from fsmdp.errors import SizeError
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.simulation.rollout import rollout
-from fsmdp.solver import projecting
-from fsmdp.solver.fitting import Choices, Fitting, empty_pool, first_basis, with_scopes, with_states
-from fsmdp.solver.projecting import (
+from fsmdp.solver.engines import projections as projecting
+from fsmdp.solver.engines.projections import (
     crossed,
     frequencies_of,
     functions_of,
@@ -21,6 +20,7 @@ from fsmdp.solver.projecting import (
     project,
     projections_of,
 )
+from fsmdp.solver.fitting import Choices, Fitting, empty_pool, first_basis, with_scopes, with_states
 
 PATIENT = settings(max_examples=25, deadline=None)
 

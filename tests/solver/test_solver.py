@@ -18,7 +18,8 @@ from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import judge as arena
 from fsmdp.solver.judge import Judge
-from fsmdp.solver.scheduler import Loop, SolverOptions
+from fsmdp.solver.scheduler import Scheduler
+from fsmdp.solver.state import SolverState
 from fsmdp.solver.tightening import Bounding
 
 FEW = settings(max_examples=12, deadline=None)
@@ -145,7 +146,8 @@ def test_an_interrupt_hands_out_what_is_there():
             clock.interrupt()
 
     request = Request(model, None, "initial", {}, unchanged(model))
-    plan = Loop(request, clock, SolverOptions(exact=False), callback).run()
+    state = SolverState(request, clock, Auto(exact=False), callback)
+    plan = Scheduler(state).run()
     assert told.is_set()
     assert plan.status == "interrupted"
     assert plan.incumbent is not None

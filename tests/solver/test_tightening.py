@@ -112,7 +112,7 @@ def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
         return tried[-1]
 
     monkeypatch.setattr(Tightening, "widen", noted)
-    monkeypatch.setattr("fsmdp.solver.scheduler.UNTIMED_GROWTH", 6)
+    monkeypatch.setattr("fsmdp.solver.engines.programs.UNTIMED_GROWTH", 6)
     monkeypatch.setattr("fsmdp.solver.tightening.BUDGET", 64)
     basis = Basis.singles(model)
     fsmdp.plan(model, basis, rounds=0, mini_bucket=4)

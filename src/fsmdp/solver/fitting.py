@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,13 +15,21 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from fsmdp.compiled import compiled
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup, flatten_cases, scope_lookup, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
+from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import BestActions, Greedy
+from fsmdp.policies.resolve import resolve
+from fsmdp.reductions.reduction import Reduced
+from fsmdp.simulation.gap import idle_action
+from fsmdp.solver.engine import CandidatePolicy
+from fsmdp.solver.judge import Arena, Judge, Judged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -707,3 +716,63 @@ def first_basis(model: FactoredMDP, pairs: bool) -> Basis:
             break
         chosen.append(scope)
     return with_scopes(model, Basis([]), sorted(chosen, key=lambda scope: (len(scope), scope)))
+
+
+IDLE_SHARE = 4
+"""Doing nothing meets few states: a fraction of the episodes suffices."""
+
+
+@dataclass(slots=True, eq=False)
+class Fit:
+    """Values of one basis on a reduced model, with what has come of them."""
+
+    name: str
+    reduced: Reduced
+    fitting: Fitting
+    arena: Arena
+    episodes: int
+    """Of each policy, whose states join the pool."""
+    seed: int
+    check: Callable[[], None]
+    best: float = -np.inf
+    vain: int = 0
+    """Times that the basis has grown without a better policy."""
+    n_fits: int = 0
+
+    def visit(self, policy: CompiledPolicy, *parts: int, episodes: int | None = None) -> None:
+        """Add the states that a policy visits to the pool."""
+        seed = derived_seed(self.seed, Purpose.VISITED, *parts)
+        states = self.arena.states(policy, episodes or self.episodes, seed, self.check)
+        self.fitting.meet(self.reduced.states(states))
+
+    def begin(self) -> None:
+        """Put the states into the pool that acting at random and doing nothing visit."""
+        model, fewer = self.arena.model, max(1, self.episodes // IDLE_SHARE)
+        for policy, count in (("random", self.episodes), (idle_action(model), fewer)):
+            arrays = resolve(model, policy).arrays
+            assert arrays is not None
+            self.visit(arrays, episodes=count)
+
+    def rounds(
+        self, count: int, visits_last: bool = True
+    ) -> Generator[CandidatePolicy, Judged | None, None]:
+        """Fit, follow the greedy policy, add the states that it visits, and again."""
+        for number in range(count):
+            policy = self.fitting.fit(self.check)
+            self.n_fits += 1
+            name = f"{self.name}, {plural(len(self.fitting.basis), 'function')}"
+            judged = yield CandidatePolicy(name, policy, self.reduced)
+            assert judged is not None
+            self.best = max(self.best, judged.mean)
+            if visits_last or number + 1 < count:
+                self.visit(judged.arrays, self.n_fits)
+
+    def judged_by(self, judge: Judge, count: int) -> None:
+        """Rounds without a scheduler."""
+        rounds, judged = self.rounds(count, visits_last=False), None
+        with suppress(StopIteration):
+            while True:
+                policy = rounds.send(judged).policy
+                name, arrays = f"{self.name} {self.n_fits}", policy.compiled()
+                assert arrays is not None
+                judged = judge.consider(name, policy, arrays, 0.0, self.check)

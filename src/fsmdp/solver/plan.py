@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import Any
 
 from fsmdp.bounds.bellman import Weights
 from fsmdp.bounds.bundled import Bundled
-from fsmdp.bounds.clock import Clock
 from fsmdp.bounds.cutting_planes import CuttingPlanes
 from fsmdp.bounds.ellipsoid import Ellipsoid
 from fsmdp.bounds.gap import Line
 from fsmdp.bounds.joint import Joint, Programs
 from fsmdp.bounds.plan import Plan
-from fsmdp.bounds.planner import (
-    Callback,
-    Fraction,
-    OnOff,
-    Planner,
-    Request,
-    Rounds,
-    Seconds,
-    Seed,
-    Tolerance,
-    check_callback,
-)
-from fsmdp.bounds.problem import check_options_of_problem
+from fsmdp.bounds.planner import Callback, Planner, check_callback
 from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import suggest
@@ -36,52 +23,8 @@ from fsmdp.foundation.progress import bar, check_progress, stages
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
-from fsmdp.solver.fitted import Fitted
-from fsmdp.solver.scheduler import Loop, SolverOptions
-from fsmdp.solver.warm import warm
-
-
-@dataclass(frozen=True, slots=True)
-class Auto(Planner):
-    """Several engines for a policy, linear programs for the bound, and a gap that closes.
-
-    Stops at a relative `gap`, at the time limit, after `rounds` rounds in which bases grow, or when
-    nothing is left to try. With a basis given, policies and bounds stay within it. Without `exact`
-    no model is solved by its states, however few. The same seed gives the same plan unless time
-    decides.
-    """
-
-    keeps_log: ClassVar[bool] = True
-    gap: Fraction = None
-    time_limit: Seconds = None
-    rounds: Rounds = None
-    seed: Seed = 0
-    tolerance: Tolerance = 1e-6
-    exact: OnOff = True
-
-    def prepare(self, request: Request) -> None:
-        """Refuse mistakes of the caller, and compile what is needed at once."""
-        # A program that is refused is only noted in the log: a mistake is found here.
-        _check_episodes(request.model)
-        check_options_of_problem(request.model, request.basis, request.weights, **request.options)
-        warm("simulator")
-
-    def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:
-        """The best policy and bound that were found."""
-        settings = SolverOptions(self.gap, self.rounds, self.seed, self.tolerance, self.exact)
-        return Loop(request, clock, settings, callback).run()
-
-
-def _check_episodes(model: FactoredMDP) -> None:
-    """Refuse a discount so near 1 that policies cannot be judged by episodes."""
-    if model.horizon is None and steps_that_count(model.discount) > LONGEST_EPISODE:
-        raise ModelError(
-            f"plan: with discount {model.discount!r} policies cannot be judged by simulation, "
-            f"since an episode counts for {steps_that_count(model.discount)} steps; use "
-            "method='programs', or solve_exactly for a small model."
-        )
-
+from fsmdp.solver.engines.fits import Fitted
+from fsmdp.solver.scheduler import Auto
 
 METHODS: Registry[type[Planner]] = Registry("method")
 """Planners by name; `METHODS.register(name, planner)` adds one of your own."""

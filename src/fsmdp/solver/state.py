@@ -1,10 +1,12 @@
-"""What is in hand while a model is being solved: incumbent, bound, log, and the plan of them."""
+"""The state of a solve: incumbent, bound and log, what engines know of each other, and the plan."""
 
 from __future__ import annotations
 
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,27 +14,38 @@ from fsmdp.bounds.bound import StartProof
 from fsmdp.bounds.clock import Clock, Status
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.gap import Incumbent, Line, relative_gap
-from fsmdp.bounds.normalise import Normalised
 from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
-from fsmdp.bounds.planner import Callback
+from fsmdp.bounds.planner import Callback, Request
 from fsmdp.bounds.problem import trivial_problem
-from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, StateValues
-from fsmdp.exact.solve import ExactSolution
+from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, ReducedProof, StateValues
+from fsmdp.exact.solve import ExactSolution, expected_seconds
+from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.variables import state_strides
+from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
-from fsmdp.reductions.reduction import Reduced
+from fsmdp.reductions.actions import ListActions
+from fsmdp.reductions.reduction import Reduced, chained, reductions_of, unchanged
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
 from fsmdp.solver.judge import Judge, Judged, arena_of
+from fsmdp.solver.search.graph import Branching, branching
 from fsmdp.solver.search.search import Found
 from fsmdp.solver.warm import warm
+
+if TYPE_CHECKING:
+    from fsmdp.solver.engines.projections import Projection
+    from fsmdp.solver.fitting import Fit
+    from fsmdp.solver.scheduler import Auto
 
 RESERVE, ENOUGH = 0.1, 2.0
 """Of the time limit, and in seconds, at most: for judging the winner again."""
 
 FRESH_EPISODES = 1000
+
+EPISODES = 400
+"""Of each policy, whose states join the pools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +61,21 @@ class Proved:
 
 
 class SolverState:
-    """The best policy and the tightest bound so far, and how they came."""
+    """The best policy and the tightest bound so far, how they came, and what engines share."""
 
     def __init__(
-        self, units: Normalised, clock: Clock, seed: int, callback: Callback | None
+        self, request: Request, clock: Clock, options: Auto, callback: Callback | None
     ) -> None:
-        self.model, self.clock, self.callback = units.model, clock, callback
-        self.units, model = units, units.model
+        self.model, self.basis, units = request.model, request.basis, request.units
+        self.request, self.options, self.seed = request, options, options.seed
+        self.clock, self.callback, self.units = clock, callback, units
         self.began = time.perf_counter()
         left = clock.left()
         self.timed = left is not None
         """Bounds come from a thread then; otherwise in turn, so that a seed decides all."""
         self.searching = clock if left is None else clock.part(min(RESERVE * left, ENOUGH))
-        self.judge = Judge(arena_of(model), seed)
-        self.alone = trivial_problem(model)
+        self.judge = Judge(arena_of(self.model), self.seed)
+        self.alone = trivial_problem(self.model)
         self.bound_plan = plan_of_constant(self.alone)
         self.at_start: StartProof | None = None
         self.provable: tuple[StartProof, Plan | None] | None = None
@@ -69,9 +83,41 @@ class SolverState:
         self.size = units.original.largest_size_of_return
         self.span = units.original.span_of_return
         self.proved: Proved | None = None
+        self.plain = unchanged(self.model)
         self.best_of_model: dict[str, tuple[float, Greedy]] = {}
+        self.plan_of_model: dict[str, Plan] = {}
+        """The tightest linear bound of each reduced model, by label; likewise the following."""
+        self.fits: list[Fit] = []
+        """Of each reduced model, the most promising last."""
+        self.projections: dict[str, list[Projection]] = {}
         self.log: list[Line] = []
         self.lock = threading.RLock()
+
+    @cached_property
+    def models(self) -> tuple[Reduced, ...]:
+        """Reduced models that engines work on, and the model itself, which comes last."""
+        return reductions_of(self.model) if self.basis is None else (self.plain,)
+
+    @cached_property
+    def listed(self) -> Reduced | None:
+        """The equal model of fewest states, with listed actions; None if these are too many."""
+        equal = (one for one in self.models if one.relation == "equal")
+        smallest = min(equal, key=lambda one: one.model.n_states)
+        listed = ListActions().apply(smallest.model)
+        return None if listed is None else chained((smallest, listed))
+
+    @cached_property
+    def exact_seconds(self) -> float | None:
+        """That exact values of the listed model may take; None if they are too large."""
+        return None if self.listed is None else expected_seconds(self.listed.model)
+
+    @cached_property
+    def branching(self) -> Branching | None:
+        """How many successors states of the listed model have."""
+        if self.listed is None:
+            return None
+        self.compile("successors")
+        return branching(self.listed.model, self.searching, self.seed)
 
     @property
     def upper_bound(self) -> float:
@@ -110,9 +156,9 @@ class SolverState:
         if self.callback is not None:
             self.callback(self.units.line(line))
 
-    def compile(self, engine: str) -> None:
-        """Compile an engine before it is used, which does not count."""
-        seconds = warm(engine)
+    def compile(self, *parts: str) -> None:
+        """Compile what an engine uses before it is used, which does not count."""
+        seconds = sum(map(warm, parts))
         for clock in {self.clock, self.searching}:  # one and the same without a limit
             clock.forgive(seconds)
         self.began += seconds
@@ -133,6 +179,33 @@ class SolverState:
                 self.provable = proof, base
         return better
 
+    def take_plan(self, plan: Plan, reduced: Reduced) -> bool:
+        """Take the linear bound of a reduced model; True if it is the tightest."""
+        with self.lock:
+            known = self.plan_of_model.get(reduced.label)
+            if known is None or plan.upper_bound < known.upper_bound:
+                self.plan_of_model[reduced.label] = plan
+            before = self.upper_bound
+            if not reduced.rewritten and plan.upper_bound < self.bound_plan.upper_bound:
+                self.bound_plan = plan
+        if reduced.rewritten:
+            self.lower(ReducedProof.of(reduced, plan.bound.values))
+        return self.upper_bound < before
+
+    def earned(self) -> float:
+        """What the best policy so far earns, which no bound is below."""
+        best = self.judge.incumbent
+        return -np.inf if best is None else best.mean
+
+    def share_visited(self, arrays: CompiledPolicy) -> None:
+        """Add the states that a policy visits to the pools of all fits."""
+        if not self.fits:
+            return
+        seed, check = derived_seed(self.seed, Purpose.VISITED), self.searching.check
+        states = self.judge.arena.states(arrays, EPISODES, seed, check)
+        for fit in self.fits:
+            fit.fitting.meet(fit.reduced.states(states))
+
     def consider(self, name: str, reduced: Reduced, policy: PlannedPolicy) -> Judged:
         """Judge a candidate of a reduced model, which may become the incumbent."""
         own = reduced.policy(policy)
@@ -145,11 +218,12 @@ class SolverState:
         self.note(name, "policy" if found is self.judge.incumbent else "")
         return found
 
-    def closed(self, wanted: float | None) -> bool:
+    @property
+    def closed(self) -> bool:
         """Whether the gap is as small as was asked for."""
         if self.proved is not None:
             return True
-        gap, best = self.gap, self.judge.incumbent
+        wanted, gap, best = self.options.gap, self.gap, self.judge.incumbent
         if wanted or best is None:
             return gap is not None and wanted is not None and gap <= wanted
         # In the unit of the normalised model: beside a large constant all gaps look small.
@@ -163,7 +237,7 @@ class SolverState:
         self.note(f"{name}, solved", "policy, bound")
 
     def plan(self, stopped: Status | None) -> Plan:
-        """A plan of what is in hand, the incumbent judged once more."""
+        """The plan of incumbent, bound and log; the incumbent is judged once more."""
         base, tightest = self.bound_plan, self.at_start
         proofs: tuple[StartProof, ...] = () if tightest is None else (tightest,)
         if self.provable is not None:

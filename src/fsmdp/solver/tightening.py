@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,6 +51,7 @@ from fsmdp.reductions.invariants import (
 )
 from fsmdp.reductions.reduction import Reduced
 from fsmdp.simulation.gap import idle_action
+from fsmdp.solver.engine import CandidatePolicy, Finding, Findings, LinearBound, Note
 from fsmdp.solver.fitting import MOST_VARIABLES, backup_size, extensions, with_scopes
 from fsmdp.solver.judge import arena_of
 
@@ -487,29 +487,20 @@ class Program:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundingContext:
-    """On which all programs are solved: what is known beforehand, and who hears of them."""
+    """What all programs are solved with."""
 
     weights: Weights
     options: Mapping[str, Any]
     trivial: Trivial | None
     seed: int
     below: Callable[[], float]  # what the best policy earns
-    offer: Callable[[Program, Plan, bool], None]  # and whether its policy is worth a look
-    skip: Callable[[Program, str], None]
 
 
-class Bounding(threading.Thread):
-    """Solves programs one after another, then lets the best of them grow.
-
-    Each plan is handed to `offer`, what fails to `skip`.
-    """
+class Bounding:
+    """Solves programs one after another, then refines the tightest of them."""
 
     def __init__(self, programs: Sequence[Program], terms: BoundingContext, clock: Clock) -> None:
-        super().__init__(name="fsmdp bounds", daemon=False)
         self.clock = clock
-        self.first = threading.Event()
-        """Set when the first program has been solved, or never will be."""
-        self.errors: list[BaseException] = []
         self._programs, self._terms = programs, terms
         self._next = 0
         self._lowest = np.inf  # of all bounds that were offered
@@ -517,39 +508,33 @@ class Bounding(threading.Thread):
         self._invariants: dict[str, tuple[Invariant, ...]] = {}  # by label of the reduced model
         self._may_add = all(program.grows for program in programs)
 
-    def run(self) -> None:
+    def run(self) -> Findings:
         """Until nothing is left to try or the clock stops."""
-        try:
-            while self.left():
-                if self._programs[self._next].rich:
-                    self._add_regions()
-                self.solve_next()
-            while self.tighten():
-                pass
-        except Stopped:
+        while self.left():
+            if self._programs[self._next].rich:
+                self._add_regions()
+            yield from self.solve_next()
+        while (yield from self.tighten()):
             pass
-        except BaseException as error:
-            self.errors.append(error)
-        finally:
-            self.first.set()
-            self.let_go()
 
-    def let_go(self) -> None:
-        """Forget the programs, gigabytes of them, which know this thread and would outlive it."""
+    def free(self) -> None:
+        """Forget the programs, gigabytes of them, which know this object and would outlive it."""
         self._growing.clear()
 
     def left(self) -> int:
         """How many programs were not tried yet."""
         return len(self._programs) - self._next
 
-    def solve_next(self) -> None:
+    def solve_next(self) -> Findings:
         """Solve one program. `Stopped` if there is no time for another."""
         program, self._next = self._programs[self._next], self._next + 1
         share = FIRST_SHARE if self._next == 1 else BOUNDING_SHARE if program.acts else REGION_SHARE
         clock = self.clock.share(share)
         try:
             basis = program.basis()
-            built = self._solve_by_rows(program, basis, clock) if program.acts else None
+            built = None
+            if program.acts:
+                built = yield from self._solve_by_rows(program, basis, clock)
             invariants = self._invariants_of(program.reduced, clock)
 
             def problem_of(asked: Basis, clock: Clock) -> Problem:
@@ -567,16 +552,17 @@ class Bounding(threading.Thread):
                 widens=self._terms.options["mini_bucket"] is None,
             )
             tightening.begin(clock)
-            self._hand_out(program, tightening)
+            yield self._tighter(program, tightening)
             self._growing.append((program, tightening))
         except Stopped:
             self.clock.check()
         except FsmdpError as error:
-            self._terms.skip(program, str(error))
-        finally:
-            self.first.set()
+            yield self._failed(program, error)
+        yield Finding()
 
-    def _solve_by_rows(self, program: Program, basis: Basis, clock: Clock) -> Problem | None:
+    def _solve_by_rows(
+        self, program: Program, basis: Basis, clock: Clock
+    ) -> Generator[Finding, Any, Problem | None]:
         """First bounds, and policies: stage by stage, then all steps in one, if that is quick.
 
         Their values are good everywhere, not at the start alone, so that invariants are left out.
@@ -588,24 +574,29 @@ class Bounding(threading.Thread):
             problem = self._problem_of(program, (), basis, part)
             expected = 0.0
             if may_go_by_stages(problem):
-                self._offer_if_solved(program, Stagewise().solve(problem, part))
+                yield from self._if_solved(program, Stagewise().solve(problem, part))
                 expected = STAGES_TO_ALL * (time.perf_counter() - began)
             network, left = problem.network, clock.left()
             few = network.n_weight_rows * network.elimination.n_rows <= MOST_JOINT_ROWS
             if few and (left is None or expected < left):
-                self._offer_if_solved(program, Joint().solve(problem, clock.share(STAGES_SHARE)))
+                plan = Joint().solve(problem, clock.share(STAGES_SHARE))
+                yield from self._if_solved(program, plan)
         return problem
 
-    def _offer_if_solved(self, program: Program, plan: Plan) -> None:
+    def _if_solved(self, program: Program, plan: Plan) -> Iterator[Finding]:
         solved = plan.bound.values.program
         assert solved is not None
         if solved.weights_certified and plan.status is not Status.TIME_LIMIT:
-            self._offer(program, plan, acts=True)
-            self.first.set()
+            yield self._bound(program, plan)
+            name = f"policy of program of {program.name}"
+            yield CandidatePolicy(name, plan.policy, program.reduced, shared=True, more=True)
 
-    def _offer(self, program: Program, plan: Plan, *, acts: bool) -> None:
+    def _bound(self, program: Program, plan: Plan) -> LinearBound:
         self._lowest = min(self._lowest, plan.upper_bound)
-        self._terms.offer(program, plan, acts)
+        return LinearBound(f"program of {program.name}", plan, program.reduced, more=True)
+
+    def _failed(self, program: Program, error: FsmdpError) -> Note:
+        return Note(f"program of {program.name}: {str(error).partition(';')[0]}", more=True)
 
     def _problem_of(
         self, program: Program, invariants: tuple[Invariant, ...], basis: Basis, clock: Clock
@@ -639,15 +630,15 @@ class Bounding(threading.Thread):
             self._invariants[reduced.label] = found
         return self._invariants[reduced.label]
 
-    def tighten(self) -> bool:
-        """Let the basis of the tightest bound grow, or its blocks of steps; False if none can.
+    def tighten(self) -> Generator[Finding, Any, bool]:
+        """Refine the tightest bound: its basis, its blocks of steps; False if none can be.
 
         Where no program has said more than the trivial bound does, there is nothing that growth
         could follow: then regions are tried, one after another.
         """
         self._add_regions()
         if self.left():
-            self.solve_next()
+            yield from self.solve_next()
             return True
         while self._growing:
             at = min(range(len(self._growing)), key=lambda one: self._growing[one][1].value)
@@ -656,10 +647,11 @@ class Bounding(threading.Thread):
             try:
                 if tightening.advance(self.clock) is not None:
                     if tightening.value < before:
-                        self._hand_out(program, tightening)
+                        yield self._tighter(program, tightening)
+                    yield Finding()
                     return True
             except FsmdpError as error:
-                self._terms.skip(program, str(error))
+                yield self._failed(program, error)
             del self._growing[at]
         return False
 
@@ -693,10 +685,9 @@ class Bounding(threading.Thread):
             for scope in regions_of(reduced.model)
         ]
 
-    def _hand_out(self, program: Program, tightening: Tightening) -> None:
+    def _tighter(self, program: Program, tightening: Tightening) -> LinearBound:
         problem, found = tightening.problem, tightening.found
         assert problem is not None
         assert found is not None
         # What was found in time is certified in what is left of all the time.
-        plan = plan_of(problem, tightening.blocks, found, self.clock)
-        self._offer(program, plan, acts=False)
+        return self._bound(program, plan_of(problem, tightening.blocks, found, self.clock))

@@ -9,7 +9,6 @@ import numpy as np
 
 from fsmdp.errors import FsmdpError
 from fsmdp.exact.solve import Exact, expected_seconds
-from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.actions import Actions
@@ -25,8 +24,7 @@ from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import ArrayPolicy, array_policy
 from fsmdp.reductions.reduction import unchanged
-from fsmdp.solver.fitted import begin
-from fsmdp.solver.fitting import Choices, Fitting, first_basis
+from fsmdp.solver.fitting import Choices, Fit, Fitting, first_basis
 from fsmdp.solver.judge import Judge, arena_of
 
 
@@ -196,27 +194,22 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
         found = array_policy("exact values", model, Exact(reachable=False).solve(model, _go_on))
         return "exact values", found.compiled()
     judge = Judge(arena_of(model), seed)
-    fitting = None
+    fit = None
     try:
         basis = first_basis(model, pairs=True)
-        begun = Fitting(model, basis, Choices(pool=POOL), _go_on)
-        begin(begun, unchanged(model), judge.arena, EPISODES, seed, _go_on)
-        fitting = begun
+        fitting = Fitting(model, basis, Choices(pool=POOL), _go_on)
+        begun = Fit("fit", unchanged(model), fitting, judge.arena, EPISODES, seed, _go_on)
+        begun.begin()
+        fit = begun
     except FsmdpError:  # tables or states that are too large: what else there is has to do
         pass
     for name, arrays in candidates():
         policy = ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
         judge.consider(name, policy, arrays, 0.0)
-        if fitting is not None:
-            fitting.meet(judge.arena.states(arrays, EPISODES, derived_seed(seed, Purpose.VISITED)))
-    for number in range(ROUNDS if fitting is not None else 0):
-        assert fitting is not None
-        greedy = fitting.fit(_go_on)
-        arrays = greedy.compiled()
-        judge.consider(f"fit {number + 1}", greedy, arrays, 0.0)
-        if number + 1 < ROUNDS:
-            visited = derived_seed(seed, Purpose.VISITED, number + 1)
-            fitting.meet(judge.arena.states(arrays, EPISODES, visited))
+        if fit is not None:
+            fit.visit(arrays)
+    if fit is not None:
+        fit.judged_by(judge, ROUNDS)
     if judge.incumbent is None:
         policy = array_policy("at random", model, "random")
         return "at random", policy.compiled()

@@ -1,26 +1,135 @@
-"""`Fitted`: a policy by values that are fitted where policies go; of bounds the trivial one."""
+"""Fitted values: least squares on the states that policies visit, round by round; bases that grow.
+
+`Fitted` is the planner that does nothing else.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fsmdp.bounds.clock import Clock, Status, Stopped
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.planner import Callback, Count, Planner, Request, Seconds, Seed, Tolerance
 from fsmdp.bounds.problem import trivial_problem
-from fsmdp.foundation.streams import Purpose, derived_seed
+from fsmdp.errors import FsmdpError
+from fsmdp.foundation.checks import plural
+from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.policies.resolve import resolve
 from fsmdp.reductions.reduction import Reduced, unchanged
-from fsmdp.simulation.gap import idle_action
-from fsmdp.solver.fitting import Check, Choices, Fitting, first_basis
-from fsmdp.solver.judge import Arena, Judge, arena_of
+from fsmdp.solver.engine import Engine, Findings, Note, Stage
+from fsmdp.solver.engines.projections import crossed, functions_of
+from fsmdp.solver.fitting import Choices, Fit, Fitting, first_basis
+from fsmdp.solver.judge import Judge, arena_of
+from fsmdp.solver.state import EPISODES, SolverState
 
-IDLE_SHARE = 4
-"""Doing nothing meets few states: a fraction of the episodes suffices."""
+QUICK_ROUNDS, FIRST_ROUNDS, GROWING_ROUNDS = 2, 4, 2
+"""Fits of singles, of pairs, and of each basis that has grown."""
+
+PATIENCE = 3
+"""Times that a basis may grow without a better policy before it is given up."""
+
+GROWING_BY = 3
+"""A basis grows by one function for so many that it has, at least by twenty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fits(Engine):
+    """The first fits of a kind of basis on every model."""
+
+    pairs: bool = False
+    rounds: int = 1
+
+    def applies(self, state: SolverState) -> str | float:
+        """Once, if a basis was given."""
+        return "a basis was given" if self.pairs and state.basis is not None else 0.0
+
+    def run(self, state: SolverState, clock: Clock) -> Findings:
+        """A candidate for each round; the most promising fit of a model is kept last."""
+        for reduced in state.models:
+            fit = yield from self._begin(state, reduced, clock)
+            if fit is None:
+                continue
+            fits = [*self._everywhere(state, fit), fit]
+            state.fits.extend(fits)
+            for one in fits:
+                yield from one.rounds(self.rounds)
+            state.fits[-len(fits) :] = sorted(fits, key=lambda one: one.best)
+
+    def _begin(
+        self, state: SolverState, reduced: Reduced, clock: Clock
+    ) -> Generator[Note, Any, Fit | None]:
+        """A fit to begin with; none if its tables or its states would be too large."""
+        name, basis = "fit of given functions", state.basis
+        if basis is None:
+            name = f"fit of {reduced.label}{'pairs' if self.pairs else 'singles'}"
+            basis = first_basis(reduced.model, self.pairs)
+        try:
+            fitting = Fitting(reduced.model, basis, Choices(), clock.check)
+            left_out = fitting.trim(clock.check)
+            fit = Fit(name, reduced, fitting, state.judge.arena, EPISODES, state.seed, clock.check)
+            fit.begin()
+        except FsmdpError as error:
+            yield Note(f"{name}: {str(error).partition(';')[0]}")
+            return None
+        if left_out:
+            yield Note(f"{name}: {plural(left_out, 'function')} left out, of the largest tables")
+        return fit
+
+    def _everywhere(self, state: SolverState, fit: Fit) -> Sequence[Fit]:
+        """Give a fit the projections' functions; perhaps another that is shown more states.
+
+        If projections are of all that actions move, these may be put where no policy has been,
+        while the rest takes its course.
+        """
+        found = state.projections.get(fit.reduced.label, [])
+        tables = functions_of(fit.reduced.model, found)
+        if not found or not found[0].whole:
+            fit.fitting.take(tables, fit.check)
+            return ()
+        fitting = fit.fitting.copy()
+        fitting.take(tables, fit.check)
+        rng = generator(state.seed, Purpose.CROSSING)
+        fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
+        return (replace(fit, name=f"{fit.name}, everywhere", fitting=fitting),)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth(Engine):
+    """Functions that explain most of what the fits leave over, as long as policies improve."""
+
+    def applies(self, state: SolverState) -> str | float:
+        """If no basis was given."""
+        return 0.0 if state.basis is None else "policies stay within the basis"
+
+    def run(self, state: SolverState, clock: Clock) -> Findings:
+        """Candidates of grown bases, the most promising model first."""
+        growing = {fit.reduced.label: fit for fit in state.fits}  # the last of each model
+        rounds, most = 0, state.options.rounds
+        while growing and (most is None or rounds < most):
+            state.fits[:] = growing.values()
+            rounds += 1
+            # One whose last growth was in vain waits for the others.
+            name = max(growing, key=lambda one: (growing[one].vain == 0, growing[one].best))
+            fit = growing[name]
+            batch = max(20, len(fit.fitting.basis) // GROWING_BY)
+            if not fit.fitting.grow(batch, clock.check):
+                del growing[name]
+                continue
+            before = fit.best
+            yield from fit.rounds(GROWING_ROUNDS)
+            fit.vain = 0 if fit.best > before else fit.vain + 1
+            if fit.vain >= PATIENCE:
+                del growing[name]
+
+
+SINGLES = Fits("fits-of-singles", Stage.QUICK, compiles=("fits",), rounds=QUICK_ROUNDS)
+PAIRS = Fits("fits-of-pairs", Stage.MAIN, compiles=("fits",), pairs=True, rounds=FIRST_ROUNDS)
+GROWTH = Growth("growth", Stage.LAST, compiles=("fits",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +167,7 @@ class Fitted(Planner):
         chosen = first_basis(model, pairs=True) if basis is None else basis
         fitting = Fitting(model, chosen, Choices(self.ridge, self.pool), clock.check)
         fitting.trim(clock.check)
-        begin(fitting, unchanged(model), judge.arena, self.episodes, self.seed, clock.check)
-        for number in range(self.rounds):
-            policy = fitting.fit(clock.check)
-            arrays = policy.compiled()
-            judge.consider(f"fitted, round {number + 1}", policy, arrays, 0.0, clock.check)
-            if number + 1 < self.rounds:
-                seed = derived_seed(self.seed, Purpose.VISITED, number + 1)
-                fitting.meet(judge.arena.states(arrays, self.episodes, seed, clock.check))
-
-
-def begin(
-    fitting: Fitting, reduced: Reduced, arena: Arena, episodes: int, seed: int, check: Check
-) -> None:
-    """Put the states into a pool that acting at random and doing nothing meet."""
-    model, seed = arena.model, derived_seed(seed, Purpose.VISITED)
-    for policy, count in (("random", episodes), (idle_action(model), episodes // IDLE_SHARE)):
-        arrays = resolve(model, policy).arrays
-        assert arrays is not None
-        fitting.meet(reduced.states(arena.states(arrays, max(1, count), seed, check)))
+        reduced, parts = unchanged(model), (judge.arena, self.episodes, self.seed, clock.check)
+        fit = Fit("fitted, round", reduced, fitting, *parts)
+        fit.begin()
+        fit.judged_by(judge, self.rounds)

@@ -1,4 +1,4 @@
-"""Values of projections: exact for a few variables, told to the whole model by its own functions.
+"""Projections: exact values of a few variables, written in functions of the whole model.
 
 Where a goal is many steps away, and fits see it from nowhere, a model of the few variables that
 actions move still does: its values say which way to go, and a greedy step in the whole model sees
@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact, ExactSolution
+from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional, Kernel
 from fsmdp.model.lookup import Integers
@@ -24,7 +27,9 @@ from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.joining import actions_of
-from fsmdp.solver.fitting import Fitting, Pool
+from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
+from fsmdp.solver.fitting import Fit, Fitting, Pool
+from fsmdp.solver.state import SolverState
 
 
 def project(
@@ -335,3 +340,42 @@ def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[
             table -= table.min()
             found.append(bound_table(projection.kept, table / table.max()))
     return found
+
+
+PROJECTION_SHARE = 0.1
+"""Of the time that is left, for the projections of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projections(Engine):
+    """Exact values of a few variables, all others as they are met, give a policy and functions."""
+
+    def applies(self, state: SolverState) -> str | float:
+        """If no basis was given."""
+        return 0.0 if state.basis is None else "policies stay within the basis"
+
+    def run(self, state: SolverState, clock: Clock) -> Findings:
+        """A candidate for each fit so far, which counts how often values are met."""
+        for fit in list(state.fits):
+            found = self._of(fit, clock)
+            if found:
+                state.projections[fit.reduced.label] = found
+                kept = len({position for one in found for position in one.kept})
+                name = f"{fit.reduced.label}projections onto {plural(kept, 'variable')}"
+                policy = policy_of(fit.fitting, found, state.seed)
+                yield CandidatePolicy(name, policy, fit.reduced, shared=True)
+
+    def _of(self, fit: Fit, clock: Clock) -> list[Projection]:
+        """None if time is up, or if actions are made of variables."""
+        model = fit.reduced.model
+        if isinstance(model.actions, Actions):
+            return []
+        try:
+            check = clock.share(PROJECTION_SHARE).check
+            return projections_of(model, frequencies_of(fit.fitting.pool, model.sizes), check)
+        except Stopped:
+            clock.check()
+            return []
+
+
+PROJECTIONS = Projections("projections", Stage.MAIN, compiles=("exact solver",))

@@ -1,0 +1,1 @@
+"""Engines of the solver, one idea a file; see `fsmdp.solver.engine`."""

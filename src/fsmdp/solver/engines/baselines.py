@@ -1,0 +1,38 @@
+"""Baselines: policies that need no planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fsmdp.bounds.clock import Clock
+from fsmdp.policies.resolve import array_policy
+from fsmdp.simulation.gap import idle_action
+from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
+from fsmdp.solver.state import SolverState
+
+LONG_EPISODE = 2000
+"""Steps beyond which baselines are simulated after exact values were tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines(Engine):
+    """Doing nothing, and acting at random."""
+
+    long: bool = False
+    """Long episodes take longer to simulate than exact values of few states to compute."""
+
+    def applies(self, state: SolverState) -> str | float:
+        """Before or after exact values, by the length of episodes."""
+        if (state.judge.arena.steps > LONG_EPISODE) is not self.long:
+            return "the other one is for episodes of this length"
+        return 0.0
+
+    def run(self, state: SolverState, clock: Clock) -> Findings:  # noqa: ARG002
+        """Two candidates."""
+        model = state.model
+        for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
+            yield CandidatePolicy(name, array_policy(name, model, policy))
+
+
+SHORT = Baselines("baselines", Stage.FIRST)
+LONG = Baselines("baselines-of-long-episodes", Stage.FIRST, long=True)
