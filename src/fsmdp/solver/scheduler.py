@@ -193,7 +193,7 @@ class Scheduler:
         """Judge the policies that were found beside the others meanwhile."""
         for one in self._beside:
             self._report(one)
-            while one.waiting:
+            while one.waiting and self.state.proved is None:  # else nothing is left to judge
                 self._recorded(one.engine, one.waiting.popleft())
 
     def _recorded(self, engine: Engine, finding: Finding) -> Judged | None:
