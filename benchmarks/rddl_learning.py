@@ -19,7 +19,6 @@ from rich.console import Console
 
 import fsmdp
 from fsmdp.reproduction.ippc.run import DOMAINS
-from fsmdp.simulation.gap import idle_action
 
 LAST = 100
 TARGETS = {"PSRL-Factored, solver": (0.9, 9), "UCRL, solver": (0.5, 6)}
@@ -70,7 +69,7 @@ def levels(domain, folder, seconds):
     known = json.loads(path.read_text()) if path.exists() else {}
     if domain not in known:
         model = fsmdp.rddl.load(DOMAINS[domain], 1)
-        base = max(fsmdp.rollout(model, p, 1000).mean for p in (idle_action(model), "random"))
+        base = max(fsmdp.rollout(model, p, 1000).mean for p in (model.idle_action(), "random"))
         known[domain] = [base, fsmdp.plan(model, time_limit=seconds).incumbent.mean]
         path.write_text(json.dumps(known, indent=1))
     return known[domain]

@@ -1,6 +1,7 @@
 """Actions that are made of variables: what they mean, and how they are written."""
 
 import copy
+import json
 import pickle
 from math import comb
 
@@ -13,7 +14,8 @@ from tests.joint_models import allowed_by_hand, joint_actions, joint_model
 import fsmdp
 from fsmdp.foundation.disk import seal
 from fsmdp.io.models import from_bytes, to_dict
-from fsmdp.model.actions import MOST_LISTED
+from fsmdp.model.actions import MOST_LISTED, ListedActions
+from fsmdp.policies.joint import random_actions
 
 BINARY = [fsmdp.Variable(f"reboot-{i}", 2) for i in range(4)]
 VALVE = fsmdp.Variable("valve", 3)
@@ -231,3 +233,62 @@ def test_pairs_that_a_list_leaves_out_become_forbidden():
         2,
     )
     assert list(fsmdp.factored(model).actions) == names
+
+
+def test_a_list_of_actions_is_the_tuple_of_its_names():
+    names = ("wait", "go", "stop")
+    listed = ListedActions(list(names))
+    assert listed == names
+    assert names == listed
+    assert hash(listed) == hash(names)
+    assert isinstance(listed, tuple)
+    assert listed[1:] == names[1:]
+    assert repr(listed) == repr(names)
+    assert json.loads(json.dumps(listed)) == listed.as_json() == list(names)
+    for copied in (pickle.loads(pickle.dumps(listed)), copy.deepcopy(listed)):
+        assert type(copied) is ListedActions
+        assert copied == names
+        assert copied.read("go") == 1
+    assert fsmdp.domains.sysadmin(2).actions == ("wait", "reboot-0", "reboot-1")
+    with pytest.raises(fsmdp.ModelError, match="'go' appears twice"):
+        ListedActions(["go", "go"])
+    with pytest.raises(fsmdp.ModelError, match="at least one"):
+        ListedActions([])
+
+
+@pytest.mark.parametrize("at_most", [None, 1, 2])
+def test_joint_actions_and_their_list_answer_alike(at_most):
+    variables = [fsmdp.Variable("valve", 3), fsmdp.Variable("lamp", 2), fsmdp.Variable("fan", 2)]
+    joint = fsmdp.Actions(variables, at_most, [{"valve": 2, "fan": 1}])
+    listed = ListedActions(tuple(joint))
+    assert joint.n_joint == joint.n_actions == listed.n_joint == listed.n_actions == len(listed)
+    assert (joint.n_cases, listed.n_cases) == (1, len(listed))
+    assert listed.variables == ()
+    assert listed.rows().shape == (len(listed), 0)
+    for position, name in enumerate(listed):
+        assert listed.read(name) == listed.position(name) == joint.position(name) == position
+        values = joint.values(name)
+        assert values == joint.choice(0, joint.rows()[position]) == joint.read(position)
+        assert joint.name(values) == listed.name(position) == name
+        assert joint.allows(values)
+        assert listed.allows(position)
+        assert listed.values(name) == ()
+    assert listed.names(np.arange(len(listed))).tolist() == joint.names(joint.rows()).tolist()
+    assert joint.idle() == listed.idle() == "noop"
+    drawn = random_actions(joint).draw(200, np.random.default_rng(0))
+    assert not drawn[0].any()
+    assert {joint.name(row) for row in drawn[1]} == set(listed)
+    cases, values = random_actions(listed).draw(200, np.random.default_rng(0))
+    assert set(cases.tolist()) == set(range(len(listed)))
+    assert values.shape == (200, 0)
+    assert joint.gymnasium_space().nvec.tolist() == [3, 2, 2]
+    assert listed.gymnasium_space().n == len(listed)
+
+
+def test_the_idle_action_is_one_notion():
+    assert ListedActions(["go", "idle"]).idle() == "idle"
+    assert ListedActions(["go", "do-nothing"]).idle() == "do-nothing"
+    assert ListedActions(["noop", "~noop"]).idle() == "~noop"
+    assert ListedActions(["go", "stop"]).idle() is None
+    variables = [fsmdp.Variable("left", 2), fsmdp.Variable("right", 2)]
+    assert fsmdp.Actions(variables, forbidden=[{"left": 0, "right": 0}]).idle() == "right"

@@ -10,6 +10,7 @@ from tests.joint_models import joint_actions, joint_model
 
 import fsmdp
 from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.model.actions import ListedActions
 from fsmdp.policies.arrays import (
     by_chance,
     check_policy,
@@ -97,7 +98,7 @@ def test_arrays_of_policies_are_stored_and_checked():
         again = policy_from_arrays(policy_to_arrays(policy), model.sizes, model.actions)
         check_policy(again, model.sizes, model.actions)
         with pytest.raises(ValueError, match="policy"):
-            check_policy(policy, model.sizes, ("wait",))
+            check_policy(policy, model.sizes, ListedActions("wait"))
         other = policy._replace(joint=policy.joint._replace(slots=policy.joint.slots + 1))
         with pytest.raises(ValueError, match="policy"):
             check_policy(other, model.sizes, model.actions)

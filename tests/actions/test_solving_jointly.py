@@ -49,7 +49,7 @@ def test_single_changes_are_allowed_and_differ_in_one_variable_or_exchange_two()
     chosen = np.array([1, 0, 0, 2, 0])
     rows = single_changes(actions, chosen, np.random.default_rng(0))
     assert np.array_equal(rows[0], chosen)
-    assert actions.allowed(rows).all()
+    assert actions.allowed_rows(rows).all()
     off = (rows[1:] != chosen).sum(axis=1)
     assert set(off.tolist()) == {1, 2}
     assert len(np.unique(rows, axis=0)) == len(rows)

@@ -10,6 +10,7 @@ from scipy.stats import binom
 import fsmdp
 from fsmdp.discovery.parents import A_BIT, Tree, counted, log_bet, log_fit
 from fsmdp.discovery.transitions import Transitions
+from fsmdp.model.actions import ListedActions
 
 
 def rows_of(n, law, seed=0, sizes=(2, 2, 3), actions=3, at_random=True):
@@ -20,8 +21,10 @@ def rows_of(n, law, seed=0, sizes=(2, 2, 3), actions=3, at_random=True):
     chances = np.array([law(state, action) for state, action in zip(inputs, taken, strict=True)])
     values = (rng.random(n) < chances).astype(np.int64)
     variables = tuple(fsmdp.Variable(f"x{i}", size) for i, size in enumerate(sizes))
-    names = tuple(f"a{i}" for i in range(actions))
-    return Transitions(variables, names, inputs, taken, values[:, np.newaxis], at_random)
+    names = ListedActions(f"a{i}" for i in range(actions))
+    return Transitions(
+        variables, ListedActions(names), inputs, taken, values[:, np.newaxis], at_random
+    )
 
 
 def grown(data, **options):
@@ -138,7 +141,12 @@ def test_evidence_for_what_does_not_matter_is_rare_whatever_tree_was_grown(alpha
         values = (rng.random(n) < np.where(first, 0.8, 0.2)).astype(np.int64)
         variables = tuple(fsmdp.Variable(f"x{i}", 2) for i in range(3))
         data = Transitions(
-            variables, ("a",), inputs, np.zeros(n, np.int64), values[:, np.newaxis], True
+            variables,
+            ListedActions("a"),
+            inputs,
+            np.zeros(n, np.int64),
+            values[:, np.newaxis],
+            True,
         )
         tree = grown(data, inputs=[1, 2])
         split += bool(tree.parents)

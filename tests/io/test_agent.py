@@ -51,10 +51,10 @@ def test_steps_are_counted_from_every_reset():
 def test_joint_and_negated_actions_and_values_are_set():
     from fsmdp.io.rddl.agent import _their_action
 
-    both = _their_action("take(c1)+~open(d1,d2)+go=o1", ("noop",))
+    both = _their_action("take(c1)+~open(d1,d2)+go=o1", "noop")
     assert both == {"take___c1": True, "open___d1__d2": False, "go": "o1"}
-    assert _their_action("noop", ("noop",)) == {}
-    assert _their_action("noop", ("~noop", "noop")) == {"noop": True}
+    assert _their_action("noop", "noop") == {}
+    assert _their_action("noop", "~noop") == {"noop": True}
 
 
 def test_an_environment_of_another_problem_is_refused():

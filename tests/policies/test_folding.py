@@ -15,6 +15,7 @@ from fsmdp.bounds.bellman import network_of_structure
 from fsmdp.bounds.greedy import greedy_lookup
 from fsmdp.domains.random import random_model
 from fsmdp.learning.learners.learner import TieBreaker
+from fsmdp.model.actions import ListedActions
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Inputs, compile_lookup
 from fsmdp.policies import folding
@@ -326,7 +327,7 @@ class TestChecks:
         assert tables.shape == (3, 1)
         strides = np.zeros(1, dtype=np.int64)
         policy = policy_arrays(FOLDED, strides, entries=tables, folded=layout.folded)
-        check_policy(policy, (2,), ("one", "two"))
+        check_policy(policy, (2,), ListedActions(("one", "two")))
 
 
 @pytest.mark.parametrize(

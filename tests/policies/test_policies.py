@@ -17,6 +17,7 @@ from fsmdp import (
     solve_exactly,
 )
 from fsmdp.io.models import from_bytes, to_dict
+from fsmdp.model.actions import ListedActions
 from fsmdp.policies.arrays import (
     BY_TABLE,
     given_action,
@@ -111,7 +112,7 @@ def test_a_copy_of_a_policy_is_of_the_type_that_code_was_compiled_for():
     for made in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
         assert numba.typeof(made) == numba.typeof(table)
         assert unpacked_table(made.table).tolist() == [[300]]
-    given = given_action(2)
+    given = given_action(2, ListedActions(["a", "b"]))
     for made in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given)):
         assert numba.typeof(made.policy) == numba.typeof(table)
         made.give(70_000)

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 import fsmdp
 from fsmdp.errors import ModelError, PoorPolicyWarning
-from fsmdp.simulation.gap import idle_action, lower_limit
+from fsmdp.simulation.gap import lower_limit
 
 DISTRIBUTIONS = {
     "rare": lambda rng, n: (rng.random(n) < 0.02).astype(float),
@@ -101,7 +101,7 @@ def test_a_policy_no_better_than_doing_nothing_is_said_to_be():
 
 
 def test_the_idle_action_is_known_by_name_or_by_what_it_changes():
-    assert idle_action(fsmdp.domains.sysadmin(3)) == "wait"
+    assert fsmdp.domains.sysadmin(3).idle_action() == "wait"
     ring = fsmdp.domains.sysadmin(3)
     renamed = {"wait": "z", "reboot-0": "a", "reboot-1": "b", "reboot-2": "c"}
     cases = [
@@ -121,7 +121,7 @@ def test_the_idle_action_is_known_by_name_or_by_what_it_changes():
     model = fsmdp.FactoredMDP(
         ring.variables, list(renamed.values()), cases, ring.rewards, ring.horizon, ring.initial
     )
-    assert idle_action(model) == "z"
+    assert model.idle_action() == "z"
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, "high", float("nan")])

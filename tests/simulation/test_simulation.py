@@ -17,7 +17,10 @@ SIGNIFICANCE = 1e-3
 def draw_next_states(model, state, action, count, seed):
     """Next states of independent steps from one (state, action)."""
     compiled = compile_model(model)
-    given, record = given_action(compiled.n_variables), new_record(compiled, count, 1)
+    given, record = (
+        given_action(compiled.n_variables, model.actions),
+        new_record(compiled, count, 1),
+    )
     given.give(action)
     values = np.zeros(compiled.n_slots, dtype=np.int64)
     rng = np.random.default_rng(seed)

@@ -15,7 +15,6 @@ from fsmdp.bounds.clock import Clock
 from fsmdp.bounds.normalise import unchanged
 from fsmdp.bounds.planner import Request
 from fsmdp.policies.resolve import array_policy, resolve
-from fsmdp.simulation.gap import idle_action
 from fsmdp.solver import judge as arena
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.scheduler import Scheduler
@@ -74,7 +73,7 @@ def test_the_policy_is_never_clearly_below_doing_nothing_or_chance():
         model = domains.random_model(seed, variables=4, horizon=6)
         plan = Auto(rounds=1, exact=False, seed=seed).plan(model)
         earned = start_value(model, plan)
-        for other in (idle_action(model), "random"):
+        for other in (model.idle_action(), "random"):
             value = start_value(model, other)
             # Candidates are judged on a thousand episodes.
             error = fsmdp.rollout(model, plan, 1000).standard_error

@@ -19,7 +19,7 @@ from fsmdp.elimination import Elimination, Network, Rows, build, build_within
 from fsmdp.elimination.order import DEFAULT_LIMIT
 from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_items
-from fsmdp.model.actions import Actions, inputs_of
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import flatten_cases, scopes_of
@@ -77,7 +77,7 @@ class BellmanNetwork:
     """
 
     variables: tuple[Variable, ...]
-    actions: Sequence[str]
+    actions: ActionSpace
     horizon: int | None
     discount: float
     basis: Basis
@@ -110,7 +110,7 @@ class BellmanNetwork:
     @property
     def inputs(self) -> tuple[Variable, ...]:
         """State variables, then action variables."""
-        return inputs_of(self.variables, self.actions)
+        return (*self.variables, *self.actions.variables)
 
     def state_of(self, assignment: NDArray[np.int64]) -> tuple[int, ...]:
         """The state in an assignment of the network."""
@@ -119,13 +119,15 @@ class BellmanNetwork:
     def action_of(self, assignment: NDArray[np.int64], action: int) -> str:
         """The action of an assignment that maximises one of the network's sums.
 
-        Mini-buckets may leave values that no joint action has; the quietest one stands in for them.
+        Mini-buckets may leave values that no joint action has; the idle one stands in for them.
         """
-        if isinstance(self.actions, Actions):
-            values = assignment[len(self.variables) : len(self.inputs)]
-            allowed = self.actions.allows(values)
-            return self.actions.name(values) if allowed else self.actions.quietest()
-        return self.actions[action]
+        values = assignment[len(self.variables) : len(self.inputs)]
+        choice = self.actions.choice(action, values)
+        if self.actions.allows(choice):
+            return self.actions.name(choice)
+        idle = self.actions.idle()
+        assert idle is not None  # every position of a list is an action
+        return idle
 
     @property
     def n_weight_rows(self) -> int:
@@ -178,7 +180,7 @@ class EliminationOptions(TypedDict, total=False):
 
 def bellman_network(
     variables: Sequence[Variable],
-    actions: Sequence[str],
+    actions: ActionSpace,
     horizon: int | None,
     discount: float,
     basis: Basis,
@@ -202,9 +204,9 @@ def bellman_network(
     factors = (*values, *reward_scopes, *parent_scopes)
     order: Sequence[int] | None = None
     if elimination_order is not None:
-        order = read_order(elimination_order, inputs_of(variables, actions))
+        order = read_order(elimination_order, (*variables, *actions.variables))
     limits: tuple[Restriction, ...] = ()
-    if isinstance(actions, Actions):
+    if actions.variables:
         network, order, additions = joint_network(variables, actions, factors, order)
         if additions:
             limits = (Restriction(OF_ACTIONS, additions),)

@@ -37,11 +37,9 @@ from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import StagewiseSolution
 from fsmdp.elimination import Maximum
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.actions import Actions
 from fsmdp.model.tables import Floats
-from fsmdp.policies.arrays import by_chance
 from fsmdp.policies.greedy import BestActions
-from fsmdp.policies.joint import draw_joint_actions
+from fsmdp.policies.joint import random_actions
 
 CUTS_PER_STEP = 12
 CUTS_PER_COLUMN = 5
@@ -65,12 +63,8 @@ def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
         states = states[rng.permutation(len(states))[: max(1, most)]]
     steps = np.repeat(np.arange(network.n_weight_rows), len(states))
     states = np.tile(states, (network.n_weight_rows, 1))
-    if isinstance(network.actions, Actions):
-        chance = by_chance(len(network.variables), network.actions).joint
-        drawn = draw_joint_actions(chance, len(states), rng)
-        return Cuts(steps, np.hstack([states, drawn]), np.zeros(len(steps), dtype=np.int64))
-    actions = rng.integers(len(network.actions), size=len(steps))
-    return Cuts(steps, states, actions)
+    cases, values = random_actions(network.actions).draw(len(states), rng)
+    return Cuts(steps, np.hstack([states, values]), cases)
 
 
 class Master:

@@ -6,7 +6,6 @@ import numpy as np
 
 from fsmdp.bounds.bellman import OPTIMISTIC, BellmanNetwork, Intervals
 from fsmdp.foundation.checks import check_size
-from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.policies.greedy import Greedy
@@ -62,4 +61,4 @@ def greedy_lookup(network: BellmanNetwork) -> Lookup:
     """Look-up of the reward and backup terms, in the order of their entries."""
     scopes = (*network.reward_scopes, *network.parent_scopes)
     sizes = tuple(variable.size for variable in network.inputs)
-    return scope_lookup(scopes, sizes, n_listed(network.actions))
+    return scope_lookup(scopes, sizes, network.actions.n_cases)

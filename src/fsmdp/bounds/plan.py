@@ -18,7 +18,7 @@ from fsmdp.bounds.gap import ROUNDING, Candidate, Incumbent, Line, RelativeGap
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, facts_table, percent_at_most, upper
-from fsmdp.model.actions import Actions
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers, Lookup
 from fsmdp.model.tables import Floats
@@ -128,7 +128,7 @@ class Plan:
         return self.policy.variables
 
     @property
-    def action_names(self) -> Sequence[str]:
+    def action_names(self) -> ActionSpace:
         """Actions of the model."""
         return self.policy.actions
 
@@ -243,9 +243,7 @@ class Plan:
         chosen = actions_in(self.policy, self.policy, states, step)
         if positions:
             return chosen
-        if isinstance(self.action_names, Actions):
-            return np.array([self.action_names.name(row) for row in chosen])
-        return np.array(self.action_names)[chosen]
+        return self.action_names.names(chosen)
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays."""

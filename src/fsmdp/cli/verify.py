@@ -109,12 +109,9 @@ def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> 
 def _action(verdict: checker.Verdict, model: checker.Model) -> str:
     """The name of the action where the inequality is tightest."""
     from fsmdp.io.models import actions_from_json
-    from fsmdp.model.actions import Actions
 
     found, actions = verdict.tightest[2], actions_from_json(model.about["actions"])
-    if isinstance(actions, Actions) and not isinstance(found, str):
-        return actions.name(found)
-    return str(found)
+    return found if isinstance(found, str) else actions.name(found)
 
 
 def _facts(verdict: checker.Verdict, model: checker.Model) -> dict[str, Any]:

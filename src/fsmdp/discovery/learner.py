@@ -19,7 +19,7 @@ from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
-from fsmdp.model.actions import Actions
+from fsmdp.model.actions import ListedActions
 from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -109,7 +109,7 @@ class UCRLDiscovering(RememberingLearner):
         seen, seed = len(self.seen.actions), int(self.rng.integers(2**31))
         actions, layout = self.structure.actions, self.cells.layout
         # Of actions that are made of variables, chance tries a value of each at every step.
-        kinds = max(actions.sizes) if isinstance(actions, Actions) else len(actions)
+        kinds = max((*actions.sizes, actions.n_cases))
         if seen <= AT_RANDOM * kinds * math.log(1 + seen):
             chance = by_chance(len(self.structure.variables), actions)
             most = self.structure.largest_return
@@ -211,7 +211,7 @@ def _parents_where(data: Transitions, rows: np.ndarray, position: int, limits: L
     if not rows.any():
         return ()
     taken = np.zeros(int(rows.sum()), dtype=np.int64)
-    names = data.actions if isinstance(data.actions, Actions) else ("these",)
+    names = data.actions if data.actions.variables else ListedActions("these")
     part = Transitions(data.variables, names, data.inputs[rows], taken, data.outcomes[rows])
     search = Search(part, position, limits)
     search.grow(PRICE)

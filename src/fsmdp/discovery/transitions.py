@@ -12,12 +12,11 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, is_number, plural, show
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.learning.environments import first_action, reader_of
-from fsmdp.model.actions import Actions, inputs_of
+from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.structure import as_actions, index_actions
 from fsmdp.model.variables import Variable, as_variables
-from fsmdp.policies.joint import draw_joint_actions, joint_by_chance
+from fsmdp.policies.joint import random_actions
 from fsmdp.policies.resolve import RANDOM
 from fsmdp.simulation.environment import FactoredEnv, reset_environment, step_environment
 from fsmdp.simulation.rollout import MOST_RECORDED, episode_steps, record
@@ -36,7 +35,7 @@ class Transitions:
     """
 
     variables: tuple[Variable, ...]
-    actions: Sequence[str]
+    actions: ActionSpace
     inputs: Integers  # (n, n_inputs) state variables, then action variables
     taken: Integers  # (n,) positions of actions
     outcomes: Integers  # (n, n_variables) the next state
@@ -48,17 +47,17 @@ class Transitions:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all inputs."""
-        return tuple(variable.name for variable in inputs_of(self.variables, self.actions))
+        return tuple(variable.name for variable in (*self.variables, *self.actions.variables))
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Sizes of all inputs."""
-        return tuple(variable.size for variable in inputs_of(self.variables, self.actions))
+        return tuple(variable.size for variable in (*self.variables, *self.actions.variables))
 
     @property
     def n_actions(self) -> int:
         """Listed actions; 1 where they are made of variables."""
-        return 1 if isinstance(self.actions, Actions) else len(self.actions)
+        return self.actions.n_cases
 
 
 def as_transitions(
@@ -89,7 +88,6 @@ def as_transitions(
             "[Variable(name, size), ...] and the names of the actions."
         )
     known, named = as_variables(variables, "variables"), as_actions(actions)
-    index_actions(named)
     if hasattr(data, "reset") and hasattr(data, "step"):
         return _of_environment(data, known, named, episodes, steps, seed, placed)
     return given_transitions(data, known, named)
@@ -154,7 +152,7 @@ def _from_anywhere(model: FactoredMDP) -> FactoredMDP:
 def _of_environment(
     env: Any,
     variables: tuple[Variable, ...],
-    actions: Sequence[str],
+    actions: ActionSpace,
     episodes: int,
     steps: int | None,
     seed: int,
@@ -166,7 +164,7 @@ def _of_environment(
     rng, most = generator(seed, Purpose.DISCOVERY), LONGEST_EPISODE if steps is None else steps
     own_seed = derived_seed(seed, Purpose.DISCOVERY_EPISODES) % 2**31
     sizes = [variable.size for variable in variables]
-    chance = joint_by_chance(actions, len(variables)) if isinstance(actions, Actions) else None
+    chance = random_actions(actions)
     before, taken, after = [], [], []
     for episode in range(episodes):
         begin = rng.integers(sizes) if episode >= episodes - placed else None
@@ -179,15 +177,10 @@ def _of_environment(
                 f"reset(options={options}); give anywhere=0."
             )
         for _ in range(most):
-            if chance is not None:
-                chosen: Any = draw_joint_actions(chance, 1, rng)[0]
-                before.append(np.concatenate([state, chosen]))
-                taken.append(0)
-            else:
-                chosen = int(rng.integers(len(actions)))
-                before.append(state)
-                taken.append(chosen)
-            seen = step_environment(env, chosen + first)
+            cases, values = chance.draw(1, rng)
+            before.append(np.concatenate([state, values[0]]))
+            taken.append(int(cases[0]))
+            seen = step_environment(env, first + actions.choice(taken[-1], values[0]))
             state = read(seen.observation)
             after.append(state)
             if seen.terminated or seen.truncated:
@@ -198,7 +191,7 @@ def _of_environment(
 
 
 def given_transitions(
-    data: Any, variables: tuple[Variable, ...], actions: Sequence[str]
+    data: Any, variables: tuple[Variable, ...], actions: ActionSpace
 ) -> Transitions:
     """Three arrays, checked against the variables and actions that they are of."""
     what = "data"
@@ -207,13 +200,13 @@ def given_transitions(
             f"{what}: expected a model, a Gymnasium environment, or three arrays (states, actions, "
             f"next states), found {show(data)}."
         )
-    inputs = inputs_of(variables, actions)
+    inputs = (*variables, *actions.variables)
     states, after = _whole(data[0], "states"), _whole(data[2], "next states")
-    if isinstance(actions, Actions):
+    if actions.variables:
         chosen = _whole(data[1], "actions")
         before, taken = np.column_stack([states, chosen]), np.zeros(len(states), dtype=np.int64)
     else:
-        position = {name: at for at, name in enumerate(actions)}
+        position = actions.cases
         listed = np.asarray(data[1]).ravel().tolist()
         taken = _whole([position.get(one, one) for one in listed], "actions")
         before = states
@@ -236,7 +229,7 @@ def given_transitions(
                 f"{what}, {name}: row {row} has {array[row, column]} for "
                 f"{show(columns[column].name)}, expected 0 to {sizes[column] - 1}."
             )
-    count = 1 if isinstance(actions, Actions) else len(actions)
+    count = actions.n_cases
     if len(taken) and not (taken.min() >= 0 and taken.max() < count):
         raise ModelError(
             f"{what}, actions: expected names, or positions from 0 to {count - 1}, found "

@@ -21,7 +21,6 @@ from fsmdp.experiments.learners import Simulator, completed_options, make_simula
 from fsmdp.experiments.specification import ModelSetting, Specification
 from fsmdp.experiments.store import ModelFacts, Store, command_line, now, provenance
 from fsmdp.io.readers import basis_name, find_reader, read_basis, read_model
-from fsmdp.model.actions import n_joint
 
 if TYPE_CHECKING:
     from fsmdp.model.basis import Basis
@@ -120,7 +119,7 @@ def describe_model(task: FactsTask) -> ModelFacts:
         basis=basis_name(source.setting.basis),
         repr=repr(structure if isinstance(model, Simulator) else model),
         variables=len(structure.variables),
-        actions=n_joint(structure.actions),
+        actions=structure.actions.n_actions,
         log10_states=sum(math.log10(variable.size) for variable in structure.variables),
         horizon=structure.horizon,
         discount=structure.discount,

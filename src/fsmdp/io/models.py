@@ -25,7 +25,7 @@ from fsmdp.foundation.checks import clip, show, show_names
 from fsmdp.foundation.disk import DIGEST, check_seal, read_file, seal, write_file
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.progress import stages
-from fsmdp.model.actions import Actions, inputs_of
+from fsmdp.model.actions import Actions, ActionSpace, as_actions
 from fsmdp.model.basis import MOST_AXES
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -351,27 +351,9 @@ class ActionsFile(Document):
         return Actions(variables, self.at_most, tables)
 
 
-def actions_to_json(actions: Sequence[str]) -> Any:
-    """Actions as plain lists, numbers and strings."""
-    if not isinstance(actions, Actions):
-        return list(actions)
-    names = [variable.name for variable in actions.variables]
-    return {
-        "variables": [{"name": v.name, "size": v.size} for v in actions.variables],
-        "at_most": actions.at_most,
-        "forbidden": [
-            {
-                "variables": [names[position] for position in table.scope],
-                "values": np.argwhere(table.values).tolist(),
-            }
-            for table in actions.forbidden
-        ],
-    }
-
-
-def actions_from_json(read: Any) -> Sequence[str]:
-    """The inverse of `actions_to_json`; a ValueError if it is something else."""
-    return ActionsFile.model_validate(read).built() if isinstance(read, dict) else read
+def actions_from_json(read: Any) -> ActionSpace:
+    """The inverse of `ActionSpace.as_json`; a ValueError if it is something else."""
+    return as_actions(ActionsFile.model_validate(read).built() if isinstance(read, dict) else read)
 
 
 class CaseFile(Document):
@@ -477,7 +459,7 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
         "version": VERSION,
         "variables": [{"name": v.name, "size": v.size} for v in model.variables],
         "latents": [{"name": v.name, "size": v.size} for v in model.latents],
-        "actions": actions_to_json(model.actions),
+        "actions": model.actions.as_json(),
         "conditionals": [
             {"children": list(c.children), "cases": [_case_to_dict(case) for case in c.cases]}
             for c in model.conditionals
@@ -517,8 +499,8 @@ def from_bytes(content: bytes) -> FactoredMDP:
         raise ModelError(_explain(error)) from None
     variables = [Variable(v.name, v.size) for v in read.variables]
     latents = [Variable(v.name, v.size) for v in read.latents]
-    actions = read.actions.built() if isinstance(read, JointModelFile) else read.actions
-    inputs = inputs_of(variables, actions)
+    actions = as_actions(read.actions.built() if isinstance(read, JointModelFile) else read.actions)
+    inputs = (*variables, *actions.variables)
     sizes = {v.name: v.size for v in (*inputs, *latents)}
     return FactoredMDP(
         variables=variables,

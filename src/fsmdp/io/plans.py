@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -34,8 +34,8 @@ from fsmdp.foundation.disk import (
 )
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.numbers import upper
-from fsmdp.io.models import ActionsFile, actions_to_json, to_dict
-from fsmdp.model.actions import inputs_of, n_listed
+from fsmdp.io.models import ActionsFile, to_dict
+from fsmdp.model.actions import ActionSpace, ListedActions
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Lookup, check_lookup
 from fsmdp.model.mdp import FactoredMDP
@@ -149,7 +149,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "method": record.method,
         "status": str(record.status),
         "variables": [[v.name, v.size] for v in plan.variables],
-        "actions": actions_to_json(plan.action_names),
+        "actions": plan.action_names.as_json(),
         "horizon": plan.horizon,
         "discount": bound.discount,
         "scopes": [list(scope) for scope in bound.basis.scopes],
@@ -414,18 +414,18 @@ def _hint(steps: Steps | None) -> Hint | None:
     )
 
 
-def _actions(about: About) -> Sequence[str]:
+def _actions(about: About) -> ActionSpace:
     if isinstance(about.actions, ActionsFile):
         return about.actions.built()
     if len(set(about.actions)) < len(about.actions):
         raise ValueError("actions: expected each name once")
-    return tuple(about.actions)
+    return ListedActions(about.actions)
 
 
 def _policy(
     about: About,
     variables: tuple[Variable, ...],
-    actions: Sequence[str],
+    actions: ActionSpace,
     arrays: Arrays,
 ) -> PlannedPolicy:
     """The policy, with all that compiled code reads checked."""
@@ -439,13 +439,13 @@ def _policy(
     n_steps = about.horizon or 1
     entries = finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
     lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
-    input_sizes = [variable.size for variable in inputs_of(variables, actions)]
-    check_lookup(lookup, input_sizes, n_listed(actions), entries.shape[1])
+    input_sizes = [variable.size for variable in (*variables, *actions.variables)]
+    check_lookup(lookup, input_sizes, actions.n_cases, entries.shape[1])
     return Greedy(variables, actions, about.horizon, lookup, entries)
 
 
 def _witness(
-    about: About, variables: tuple[Variable, ...], actions: Sequence[str], n_steps: int
+    about: About, variables: tuple[Variable, ...], actions: ActionSpace, n_steps: int
 ) -> Witness:
     step, state, action, violation = about.witness
     if not 1 <= step <= n_steps or action not in actions:

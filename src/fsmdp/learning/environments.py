@@ -25,7 +25,7 @@ from fsmdp.learning.cells.kernel import (
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.learner import Acting, Learner
 from fsmdp.learning.learners.memory import memory_of
-from fsmdp.model.actions import Actions, n_listed
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
@@ -132,7 +132,7 @@ class EnvironmentWorld:
         observation, _ = reset_environment(self._env, self._seed)
         self._seed = None
         values = np.zeros(self._n_inputs, dtype=np.int64)
-        n, n_actions = self._n_variables, n_listed(self._learner.structure.actions)
+        n, n_actions = self._n_variables, self._learner.structure.actions.n_cases
         values[:n] = record.states[0, 0, :n] = self._read(observation)
         total, weight = 0.0, 1.0
         for step in range(self._horizon):
@@ -366,9 +366,9 @@ def check_sizes(what: str, sizes: Sequence[int], variables: Sequence[Variable]) 
     )
 
 
-def check_joint_actions(what: str, actions: Sequence[str], structure: Structure) -> None:
+def check_joint_actions(what: str, actions: ActionSpace, structure: Structure) -> None:
     """Refuse other actions where either side's are made of variables."""
-    if isinstance(actions, Actions) and actions == structure.actions:
+    if actions == structure.actions:
         return
     raise ModelError(
         f"{what} has {show(actions)}, the structure {show(structure.actions)}; give both the same "
@@ -376,7 +376,7 @@ def check_joint_actions(what: str, actions: Sequence[str], structure: Structure)
     )
 
 
-def check_actions(what: str, n_actions: int, actions: Sequence[str]) -> None:
+def check_actions(what: str, n_actions: int, actions: ActionSpace) -> None:
     """Refuse another number of actions."""
     if n_actions != len(actions):
         raise ModelError(
@@ -389,7 +389,7 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
     """Refuse a model that is not the one that the structure describes."""
     what = "the model"
     check_sizes(what, model.sizes, structure.variables)
-    joint = isinstance(model.actions, Actions) or isinstance(structure.actions, Actions)
+    joint = bool(model.actions.variables or structure.actions.variables)
     if joint:
         check_joint_actions(what, model.actions, structure)
     else:
@@ -451,12 +451,12 @@ def reader_of(space: Any, variables: Sequence[Variable]) -> Reader:
     )
 
 
-def first_action(space: Any, actions: Sequence[str]) -> Any:
+def first_action(space: Any, actions: ActionSpace) -> Any:
     """What to add to positions of actions, or to the values of action variables, in a space.
 
     A ModelError if the space has others.
     """
-    if isinstance(actions, Actions):
+    if actions.variables:
         sizes = getattr(space, "nvec", None)
         if sizes is None or np.asarray(sizes).tolist() != list(actions.sizes):
             raise ModelError(

@@ -1,17 +1,29 @@
-"""Actions made of variables: many things decided at once, without a list of all combinations."""
+"""Action spaces: a list of names, or variables that are decided at once without such a list."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from operator import index as as_index
+from typing import Any, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError, PolicyError, SizeError
-from fsmdp.foundation.checks import as_whole, is_whole, plural, show, show_count
+from fsmdp.foundation.checks import (
+    as_items,
+    as_name,
+    as_whole,
+    is_whole,
+    plural,
+    show,
+    show_count,
+    show_names,
+)
+from fsmdp.model.cases import JOINT
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable, as_variables, find_positions, positions_by_name
 
@@ -25,17 +37,241 @@ MOST_LISTED = 2**16
 """Joint actions that are written out one by one, at most."""
 
 
+IDLE_NAMES = ("~noop", NOOP, "wait", "idle", "nothing", "none", "do-nothing")
+"""Names under which a list has the action that does nothing; the first that it has counts.
+
+RDDL's importer writes "~noop" where a fluent is called "noop".
+"""
+
+Choice = int | tuple[int, ...]
+"""An action in numbers: its position in a list, or the values of its variables."""
+
+
+class ActionSpace(Sequence[str]):
+    """The actions of a model: a sequence of their names, and how they are written in numbers.
+
+    Cases of a model tell listed actions apart by position. Actions that are made of variables are
+    one case, and what they do is told by their variables, which stand among the parents.
+    """
+
+    __slots__ = ()
+    variables: tuple[Variable, ...]
+    """What actions are made of; empty for a list."""
+    sizes: tuple[int, ...]
+    """Number of values of each variable."""
+    at_most: int | None
+    """How many variables may be nonzero at once."""
+    forbidden: tuple[Table, ...]
+    """Over sorted positions among the action variables, not zero where values are not allowed."""
+
+    @property
+    @abstractmethod
+    def cases(self) -> Mapping[str, int]:
+        """Names that cases of a model go by, and their positions."""
+
+    @property
+    def n_cases(self) -> int:
+        """Number of actions that cases tell apart by name: one if actions are made of variables."""
+        return len(self.cases)
+
+    @property
+    @abstractmethod
+    def n_joint(self) -> int | None:
+        """Number of actions; None if some are forbidden and they are too many to list."""
+
+    @property
+    @abstractmethod
+    def n_actions(self) -> int:
+        """Number of actions, however many.
+
+        Where these are too many to list, those that are forbidden are counted with the others.
+        """
+
+    @abstractmethod
+    def read(self, action: object) -> Choice:
+        """An action in numbers, however it is written; a PolicyError if it is none."""
+
+    @abstractmethod
+    def values(self, action: object) -> tuple[int, ...]:
+        """What an action, however it is written, gives to the action variables."""
+
+    @abstractmethod
+    def position(self, action: object) -> int:
+        """Position of an action, however it is written, where they are few enough to list."""
+
+    @abstractmethod
+    def choice(self, case: int, values: Sequence[int] | Integers) -> Choice:
+        """An action in numbers, from the case and the values of action variables that it has."""
+
+    @abstractmethod
+    def name(self, choice: Any) -> str:
+        """What an action in numbers is called."""
+
+    @abstractmethod
+    def allows(self, choice: Any) -> bool:
+        """Whether an action in numbers is one of these."""
+
+    @abstractmethod
+    def rows(self) -> Integers:
+        """Values of the action variables in all actions, (n_actions, n_variables)."""
+
+    @abstractmethod
+    def idle(self) -> str | None:
+        """The action that does nothing, or the one closest to it; None where no name says so."""
+
+    @abstractmethod
+    def gymnasium_space(self) -> Any:
+        """The same as one of Gymnasium's spaces."""
+
+    @abstractmethod
+    def as_json(self) -> Any:
+        """Plain lists, numbers and strings, as they stand in files."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """How many actions there are, for a repr."""
+
+    @property
+    def most_nonzero(self) -> int | None:
+        """How many variables may be nonzero, if that limits anything."""
+        able = sum(size > 1 for size in self.sizes)
+        return self.at_most if self.at_most is not None and self.at_most < able else None
+
+    def allowed_rows(self, rows: Integers) -> Booleans:
+        """Whether each of several joint actions (n, n_variables) is allowed."""
+        kept = np.ones(len(rows), dtype=np.bool_)
+        if self.at_most is not None:
+            kept &= (rows > 0).sum(axis=1) <= self.at_most
+        for table in self.forbidden:
+            kept &= table.values[tuple(rows[:, position] for position in table.scope)] == 0
+        return kept
+
+    def names(self, choices: Integers) -> NDArray[np.str_]:
+        """What each of several actions in numbers is called."""
+        return np.array([self.name(choice) for choice in choices])
+
+
+class ListedActions(tuple[str, ...], ActionSpace):
+    """A list of names, which is a tuple of them: at least one, and each once."""
+
+    variables = ()
+    sizes = ()
+    at_most = None
+    forbidden = ()
+
+    def __new__(cls, names: object) -> Self:
+        """From names in order, or a single one."""
+        if isinstance(names, str):
+            names = (names,)
+        named = as_items(names, "actions", "a list of names", "give what can be done, in order")
+        found = super().__new__(
+            cls, (as_name(name, f"action number {i}") for i, name in enumerate(named))
+        )
+        if not found:
+            raise ModelError("actions: expected at least one, found none; name what can be done.")
+        positions: dict[str, int] = {}
+        for position, action in enumerate(found):
+            if positions.setdefault(action, position) != position:
+                raise ModelError(
+                    f"action {show(action)} appears twice; expected each name once, rename one."
+                )
+        found.__dict__["_positions"] = positions
+        return found
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return ListedActions, (tuple(self),)
+
+    @property
+    def cases(self) -> Mapping[str, int]:
+        """Each name and its position."""
+        return cast("Mapping[str, int]", self.__dict__["_positions"])
+
+    @property
+    def n_joint(self) -> int:
+        """Number of actions."""
+        return len(self)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return len(self)
+
+    def read(self, action: object) -> int:
+        """The position of an action that is given by name or position."""
+        if isinstance(action, str):
+            if action in self.cases:
+                return self.cases[action]
+        elif not isinstance(action, bool | np.bool_):
+            try:
+                position = as_index(action)  # type: ignore[arg-type]
+            except TypeError:
+                position = -1
+            if 0 <= position < len(self):
+                return position
+        raise PolicyError(
+            f"unknown action {show(action)}; expected one of {show_names(self)}, or a "
+            f"position from 0 to {len(self) - 1}."
+        )
+
+    position = read
+
+    def values(self, action: object) -> tuple[int, ...]:
+        """Nothing: there are no action variables."""
+        self.read(action)
+        return ()
+
+    def choice(self, case: int, values: Sequence[int] | Integers) -> int:  # noqa: ARG002
+        """The position."""
+        return int(case)
+
+    def name(self, choice: int) -> str:
+        """The name at a position."""
+        return self[choice]
+
+    def names(self, choices: Integers) -> NDArray[np.str_]:
+        """The names at several positions."""
+        return np.array(self)[choices]
+
+    def allows(self, choice: int) -> bool:
+        """Whether it is a position."""
+        return 0 <= choice < len(self)
+
+    def rows(self) -> Integers:
+        """Without columns: there are no action variables."""
+        return np.zeros((len(self), 0), dtype=np.int64)
+
+    def idle(self) -> str | None:
+        """The action whose name says that it does nothing; None if there is none."""
+        return next((name for name in IDLE_NAMES if name in self.cases), None)
+
+    def gymnasium_space(self) -> Any:
+        """A position."""
+        from gymnasium.spaces import Discrete
+
+        return Discrete(len(self))
+
+    def as_json(self) -> list[str]:
+        """The names."""
+        return list(self)
+
+    @property
+    def text(self) -> str:
+        """How many actions there are, for a repr."""
+        return plural(len(self), "action")
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Actions(Sequence[str]):
+class Actions(ActionSpace):
     """Joint actions: a value for each of several variables, 0 being the idle one.
 
-    `at_most` limits how many variables may be off 0 at once. `forbidden` are local tables, not
+    `at_most` limits how many variables may be nonzero at once. `forbidden` are local tables, not
     zero at the joint values that are not allowed (or dictionaries: these values together are not).
     Action variables stand among the parents of conditionals and rewards like state variables do.
 
     As a sequence it holds the names of all joint actions, `noop` first, then those with one
-    variable off 0, and so on, as long as they are few enough to list: "reboot-1+valve=2" is off 0
-    in two variables, of which the first is binary.
+    nonzero variable, and so on, as long as they are few enough to list: "reboot-1+valve=2" has two
+    nonzero variables, of which the first is binary.
     """
 
     variables: tuple[Variable, ...]
@@ -112,12 +348,6 @@ class Actions(Sequence[str]):
         return Table(positions, table)
 
     @property
-    def most_off_idle(self) -> int | None:
-        """How many variables may be off 0, if that limits anything."""
-        able = sum(size > 1 for size in self.sizes)
-        return self.at_most if self.at_most is not None and self.at_most < able else None
-
-    @property
     def log10_joint(self) -> float:
         """Decimal logarithm of the number of joint actions that `at_most` leaves.
 
@@ -129,13 +359,23 @@ class Actions(Sequence[str]):
         return math.log10(self.count_of_at_most())
 
     def count_of_at_most(self) -> int:
-        """Number of joint actions with no more variables off 0 than allowed, exactly."""
-        most = len(self.variables) if self.most_off_idle is None else self.most_off_idle
-        ways = [1] + [0] * most  # by number of variables off 0
+        """Number of joint actions with no more nonzero variables than allowed, exactly."""
+        most = len(self.variables) if self.most_nonzero is None else self.most_nonzero
+        ways = [1] + [0] * most  # by number of nonzero variables
         for size in self.sizes:
             for used in range(most, 0, -1):
                 ways[used] += ways[used - 1] * (size - 1)
         return sum(ways)
+
+    @property
+    def cases(self) -> Mapping[str, int]:
+        """One case, whose parents tell joint actions apart."""
+        return JOINT
+
+    @property
+    def n_actions(self) -> int:
+        """Number of joint actions, however many; see `ActionSpace.n_actions`."""
+        return self.n_joint or self.count_of_at_most()
 
     @property
     def n_joint(self) -> int | None:
@@ -147,24 +387,15 @@ class Actions(Sequence[str]):
         except SizeError:
             return None
 
-    def allows(self, values: Sequence[int] | Integers) -> bool:
+    def allows(self, choice: Sequence[int] | Integers) -> bool:
         """Whether a joint action, a value for each variable, is allowed."""
-        return bool(self.allowed(np.asarray(values, dtype=np.int64)[None])[0])
-
-    def allowed(self, rows: Integers) -> Booleans:
-        """Whether each of several joint actions (n, n_variables) is allowed."""
-        kept = np.ones(len(rows), dtype=np.bool_)
-        if self.at_most is not None:
-            kept &= (rows > 0).sum(axis=1) <= self.at_most
-        for table in self.forbidden:
-            kept &= table.values[tuple(rows[:, position] for position in table.scope)] == 0
-        return kept
+        return bool(self.allowed_rows(np.asarray(choice, dtype=np.int64)[None])[0])
 
     def read(self, action: object) -> tuple[int, ...]:
         """The values of a joint action, however it is written; a PolicyError if it is none.
 
-        A name ("noop", "reboot-3", "reboot-1+valve=2"), a dictionary of the variables that are off
-        0, a sequence of values, or, where joint actions are few enough to list, a position.
+        A name ("noop", "reboot-3", "reboot-1+valve=2"), a dictionary of the nonzero
+        variables, a sequence of values, or, where joint actions are few enough to list, a position.
         """
         values = self._values(action)
         if values is None:
@@ -174,7 +405,7 @@ class Actions(Sequence[str]):
                 f"values, or {len(self.variables)} values in order."
             )
         if not self.allows(values):
-            limit = "" if self.at_most is None else f" (at most {self.at_most} off 0)"
+            limit = "" if self.at_most is None else f" (at most {self.at_most} nonzero)"
             raise PolicyError(
                 f"action {show(action)} is not allowed{limit}; leave more variables at 0, or take "
                 "another combination."
@@ -223,13 +454,25 @@ class Actions(Sequence[str]):
             values[at] = int(value)
         return tuple(values)
 
-    def name(self, values: Sequence[int] | Integers) -> str:
+    def values(self, action: object) -> tuple[int, ...]:
+        """A value for each action variable."""
+        return self.read(action)
+
+    def position(self, action: object) -> int:
+        """Position of a joint action in the list of all, where they are few enough to list."""
+        return self._listed()[1][self.read(action)]
+
+    def choice(self, case: int, values: Sequence[int] | Integers) -> tuple[int, ...]:  # noqa: ARG002
+        """The values."""
+        return tuple(map(int, values))
+
+    def name(self, choice: Sequence[int] | Integers) -> str:
         """How a joint action is called."""
         parts = []
-        for position in np.flatnonzero(values).tolist():
+        for position in np.flatnonzero(choice).tolist():
             variable = self.variables[position]
             binary = variable.size == 2
-            parts.append(variable.name if binary else f"{variable.name}={int(values[position])}")
+            parts.append(variable.name if binary else f"{variable.name}={int(choice[position])}")
         return "+".join(parts) or NOOP
 
     def rows(self) -> Integers:
@@ -242,8 +485,8 @@ class Actions(Sequence[str]):
     def _listed(self) -> tuple[Integers, dict[tuple[int, ...], int]]:
         if not self._listing:
             rows = self._expanded()
-            off = rows > 0
-            keys = [*rows.T[::-1], *(~off).T[::-1], off.sum(axis=1)]
+            zero = rows == 0
+            keys = [*rows.T[::-1], *zero.T[::-1], (~zero).sum(axis=1)]
             rows = rows[np.lexsort(keys)]
             rows.flags.writeable = False
             self._listing.append((rows, {tuple(row): at for at, row in enumerate(rows.tolist())}))
@@ -283,7 +526,7 @@ class Actions(Sequence[str]):
             return False
         return True
 
-    def quietest(self) -> str:
+    def idle(self) -> str:
         """An allowed joint action with as many variables at 0 as a search leaves there."""
         found = self._first_allowed()
         assert found is not None
@@ -348,7 +591,35 @@ class Actions(Sequence[str]):
 
     def index(self, action: Any, start: int = 0, stop: int | None = None) -> int:  # noqa: ARG002
         """Position of a joint action, where they are few enough to list."""
-        return self._listed()[1][self.read(action)]
+        return self.position(action)
+
+    def gymnasium_space(self) -> Any:
+        """A value for each action variable."""
+        from gymnasium.spaces import MultiDiscrete
+
+        return MultiDiscrete(list(self.sizes))
+
+    def as_json(self) -> dict[str, Any]:
+        """Variables, `at_most`, and the forbidden values of some of them together."""
+        names = [variable.name for variable in self.variables]
+        return {
+            "variables": [{"name": v.name, "size": v.size} for v in self.variables],
+            "at_most": self.at_most,
+            "forbidden": [
+                {
+                    "variables": [names[position] for position in table.scope],
+                    "values": np.argwhere(table.values).tolist(),
+                }
+                for table in self.forbidden
+            ],
+        }
+
+    @property
+    def text(self) -> str:
+        """How many action variables and joint actions there are, for a repr."""
+        count = self.n_joint
+        many = f"10^{self.log10_joint:.1f}" if count is None or count >= 10**7 else f"{count}"
+        return f"{len(self.variables)} action variables ({many} joint actions)"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Actions):
@@ -374,35 +645,6 @@ class Actions(Sequence[str]):
         return f"Actions({plural(len(self.variables), 'variable')}: {names}{more}{limit}{table})"
 
 
-def action_variables(actions: Sequence[str]) -> tuple[Variable, ...]:
-    """The variables that actions are made of; none for a list of names."""
-    return actions.variables if isinstance(actions, Actions) else ()
-
-
-def inputs_of(variables: Sequence[Variable], actions: Sequence[str]) -> tuple[Variable, ...]:
-    """All that a parent may be: state variables, then action variables."""
-    return (*variables, *action_variables(actions))
-
-
-def n_listed(actions: Sequence[str]) -> int:
-    """Number of actions that cases tell apart by name: one if actions are made of variables."""
-    return 1 if isinstance(actions, Actions) else len(actions)
-
-
-def n_joint(actions: Sequence[str]) -> int:
-    """Number of actions, joint ones counted by themselves, however many.
-
-    Where these are too many to list, those that are forbidden are counted with the others.
-    """
-    if isinstance(actions, Actions):
-        return actions.n_joint or actions.count_of_at_most()
-    return len(actions)
-
-
-def show_actions(actions: Sequence[str]) -> str:
-    """How many actions there are, for a repr."""
-    if not isinstance(actions, Actions):
-        return f"{len(actions)} action" + ("s" if len(actions) != 1 else "")
-    count = actions.n_joint
-    many = f"10^{actions.log10_joint:.1f}" if count is None or count >= 10**7 else f"{count}"
-    return f"{len(actions.variables)} action variables ({many} joint actions)"
+def as_actions(actions: object) -> ActionSpace:
+    """An action space as it is; names of actions in order, or a single one, as a list."""
+    return actions if isinstance(actions, ActionSpace) else ListedActions(actions)

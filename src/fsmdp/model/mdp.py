@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fsmdp.errors import ModelError, PolicyError
-from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show, show_names
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_items, as_tuple, is_whole, plural, show
 from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.numbers import count_of_states, facts_table
-from fsmdp.model.actions import Actions, action_variables, inputs_of, n_joint, show_actions
+from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import (
@@ -33,10 +32,8 @@ from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
     RewardTerm,
     Structure,
-    as_actions,
     as_rewards,
     check_horizon,
-    index_actions,
     show_end,
     sum_of_discounts,
 )
@@ -122,7 +119,7 @@ class FactoredMDP(Compared):
     """
 
     variables: tuple[Variable, ...]
-    actions: Sequence[str]  # names in a tuple, or `Actions`
+    actions: ActionSpace
     conditionals: tuple[Conditional, ...]
     rewards: tuple[Reward, ...]
     horizon: int | None
@@ -131,12 +128,11 @@ class FactoredMDP(Compared):
     initial: tuple[Start, ...]
     dynamics: Dynamics = field(init=False, compare=False)
     reward_means: tuple[Cases[Table], ...] = field(init=False, compare=False)
-    _action_positions: Mapping[str, int] = field(init=False, compare=False)
 
     def __init__(
         self,
         variables: Sequence[Variable],
-        actions: Sequence[str] | Actions,
+        actions: Sequence[str],
         conditionals: Sequence[Conditional],
         rewards: Sequence[Reward],
         horizon: int | None,
@@ -155,7 +151,6 @@ class FactoredMDP(Compared):
         store("latents", as_variables(latents, "latents"))
         if not self.variables:
             raise ModelError("variables: expected at least one, found none; name what changes.")
-        store("_action_positions", index_actions(self.actions))
         check_horizon(horizon, discount)
         store("horizon", None if horizon is None else int(horizon))
         store("discount", float(discount))
@@ -165,8 +160,8 @@ class FactoredMDP(Compared):
                 self.conditionals,
                 self.variables,
                 self.latents,
-                self._action_positions,
-                action_variables(self.actions),
+                self.actions.cases,
+                self.actions.variables,
             ),
         )
         store("initial", _resolve_initial(initial, self.variables))
@@ -182,7 +177,7 @@ class FactoredMDP(Compared):
         return made
 
     def _resolve_rewards(self) -> None:
-        means = resolve_rewards(self.rewards, self.inputs, self._action_positions)
+        means = resolve_rewards(self.rewards, self.inputs, self.actions.cases)
         object.__setattr__(self, "reward_means", means)
         if not self.largest_size_of_return <= LARGEST_RETURN:
             raise ModelError(
@@ -203,7 +198,7 @@ class FactoredMDP(Compared):
     @property
     def inputs(self) -> tuple[Variable, ...]:
         """All that a parent may be: state variables, then action variables."""
-        return inputs_of(self.variables, self.actions)
+        return (*self.variables, *self.actions.variables)
 
     @property
     def input_sizes(self) -> tuple[int, ...]:
@@ -221,7 +216,7 @@ class FactoredMDP(Compared):
 
         Where these are too many to list, those that are forbidden are counted with the others.
         """
-        return n_joint(self.actions)
+        return self.actions.n_actions
 
     @property
     def log10_states(self) -> float:
@@ -287,7 +282,7 @@ class FactoredMDP(Compared):
 
     def _contexts(self, scopes: Sequence[Scope]) -> tuple[Any, ...]:
         """Where parents do not matter under some values of action variables, by scope."""
-        if not isinstance(self.actions, Actions):
+        if not self.actions.variables:
             return ()
         sizes, n = self.input_sizes, len(self.variables)
         by_scope = {
@@ -301,12 +296,9 @@ class FactoredMDP(Compared):
         """What an action gives to the action variables; nothing where actions are a list.
 
         An action is written as a name, a position, or, if it is made of variables, as a dictionary
-        of those off 0 or a sequence of values.
+        of those that are nonzero or a sequence of values.
         """
-        if isinstance(self.actions, Actions):
-            return self.actions.read(action)
-        self.action_index(action)
-        return ()
+        return self.actions.values(action)
 
     def listed(self) -> FactoredMDP:
         """The same model with a list of its joint actions, by name; itself if it has one already.
@@ -319,22 +311,19 @@ class FactoredMDP(Compared):
 
     def action_index(self, action: Any) -> int:
         """Position of an action given by name or position."""
-        if isinstance(self.actions, Actions):
-            return self.actions.index(action)
-        if isinstance(action, str):
-            if action in self._action_positions:
-                return self._action_positions[action]
-        elif not isinstance(action, bool | np.bool_):
-            try:
-                position = as_index(action)
-            except TypeError:
-                position = -1
-            if 0 <= position < len(self.actions):
-                return position
-        raise PolicyError(
-            f"unknown action {show(action)}; expected one of {show_names(self.actions)}, or a "
-            f"position from 0 to {len(self.actions) - 1}."
-        )
+        return self.actions.position(action)
+
+    def idle_action(self) -> str:
+        """The action that does nothing: by its name, or else the one that changes fewest cases."""
+        named = self.actions.idle()
+        if named is not None:
+            return named
+        changes = np.zeros(len(self.actions), dtype=np.int64)
+        exceptions = [mechanism.cases.exceptions for mechanism in self.dynamics.mechanisms]
+        exceptions += [means.exceptions for means in self.reward_means]
+        for listed in exceptions:
+            changes[list(listed)] += 1
+        return self.actions[int(changes.argmin())]
 
     @property
     def largest_size_of_return(self) -> float:
@@ -365,11 +354,9 @@ class FactoredMDP(Compared):
     def mean_reward(self, state: State, action: Any) -> float:
         """Expected reward of an action in a state."""
         state = self.check_state(state)
-        if isinstance(self.actions, Actions):
-            inputs = (*state, *self.actions.read(action))
-            return math.fsum(means.groups[0].value(inputs) for means in self.reward_means)
-        position = self.action_index(action)
-        return math.fsum(means.at(position).value(state) for means in self.reward_means)
+        inputs = (*state, *self.actions.values(action))
+        case = 0 if self.actions.variables else self.actions.position(action)
+        return math.fsum(means.at(case).value(inputs) for means in self.reward_means)
 
     def initial_distributions(self) -> tuple[Floats, ...]:
         """Distribution of each variable at the start; a fixed value is a distribution too."""
@@ -398,8 +385,8 @@ class FactoredMDP(Compared):
         )
 
     def _actions_text(self) -> str:
-        if isinstance(self.actions, Actions):
-            return show_actions(self.actions)
+        if self.actions.variables:
+            return self.actions.text
         return f"{len(self.actions)}: {', '.join(self.actions)}"
 
     def __repr__(self) -> str:
@@ -407,7 +394,7 @@ class FactoredMDP(Compared):
         states = f"10^{self.log10_states:.1f} states" if many else plural(self.n_states, "state")
         return (
             f"FactoredMDP({plural(len(self.variables), 'variable')}, {states}, "
-            f"{show_actions(self.actions)}, {plural(len(self.rewards), 'reward term')}, "
+            f"{self.actions.text}, {plural(len(self.rewards), 'reward term')}, "
             f"{show_end(self.horizon, self.discount)})"
         )
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import (
     as_items,
-    as_name,
     as_number,
     as_tuple,
     is_whole,
@@ -22,9 +21,9 @@ from fsmdp.foundation.checks import (
 )
 from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.numbers import facts_table, plain
-from fsmdp.model.actions import Actions, inputs_of, n_listed, show_actions
+from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.basis import Basis, check_basis
-from fsmdp.model.cases import JOINT, Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
 from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
 from fsmdp.model.variables import (
     Scope,
@@ -71,7 +70,7 @@ class Structure(Compared):
     """
 
     variables: tuple[Variable, ...]
-    actions: Sequence[str]  # names in a tuple, or `Actions`
+    actions: ActionSpace
     horizon: int | None
     discount: float
     rewards: tuple[RewardTerm, ...]
@@ -123,17 +122,16 @@ class Structure(Compared):
         `check_independence`).
         """
         variables = as_variables(variables, "variables")
-        actions = as_actions(actions)
+        space = as_actions(actions)
         rewards = as_rewards(rewards)
         check_reward_names(rewards)
-        inputs = inputs_of(variables, actions)
+        inputs = (*variables, *space.variables)
         positions = positions_by_name(inputs)
-        action_positions = index_actions(actions)
         check_horizon(horizon, discount)
         by_name = _cases_by_name(parents, variables)
 
         def resolve(cases: Sequence[Case], where: str) -> Cases[Scope]:
-            return partition(cases, action_positions, where).map(
+            return partition(cases, space.cases, where).map(
                 lambda case: tuple(sorted(find_parents(case, positions, where)))
             )
 
@@ -145,12 +143,12 @@ class Structure(Compared):
         bound = check_basis(basis).bind(variables)
 
         def parents_of(scope: Scope) -> Cases[Scope]:
-            return parents_together([by_variable[p] for p in scope], actions)
+            return parents_together([by_variable[p] for p in scope], space)
 
         groups = _as_groups(independent, variables)
         return cls(
             variables,
-            actions,
+            space,
             None if horizon is None else int(horizon),
             float(discount),
             tuple(
@@ -180,7 +178,7 @@ class Structure(Compared):
     @property
     def inputs(self) -> tuple[Variable, ...]:
         """All that a parent may be: state variables, then action variables."""
-        return inputs_of(self.variables, self.actions)
+        return (*self.variables, *self.actions.variables)
 
     @property
     def largest_return(self) -> float:
@@ -206,7 +204,7 @@ class Structure(Compared):
             "Structure",
             (
                 ("variables", len(self.variables)),
-                ("actions", show_actions(self.actions).removesuffix(" actions")),
+                ("actions", self.actions.text.removesuffix(" actions")),
                 ("reward terms", len(self.rewards)),
                 ("basis functions", len(self.basis)),
                 ("cells to estimate", show_count(self.cells)),
@@ -217,7 +215,7 @@ class Structure(Compared):
     def __repr__(self) -> str:
         return (
             f"Structure({plural(len(self.variables), 'variable')}, "
-            f"{show_actions(self.actions)}, "
+            f"{self.actions.text}, "
             f"{plural(len(self.basis), 'basis function')}, {show_count(self.cells)} cells, "
             f"{show_end(self.horizon, self.discount)})"
         )
@@ -238,9 +236,9 @@ def _as_groups(independent: object, variables: Sequence[Variable]) -> tuple[Scop
     return (*found, rest) if rest else tuple(found)
 
 
-def parents_together(parents: Sequence[Cases[Scope]], actions: Sequence[str]) -> Cases[Scope]:
+def parents_together(parents: Sequence[Cases[Scope]], actions: ActionSpace) -> Cases[Scope]:
     """The parents of several variables or groups, by action group."""
-    return common_groups(parents, n_listed(actions)).map(union)
+    return common_groups(parents, actions.n_cases).map(union)
 
 
 def union(scopes: Sequence[Scope]) -> Scope:
@@ -286,32 +284,6 @@ def show_end(horizon: int | None, discount: float) -> str:
 def as_rewards(rewards: object) -> tuple[Reward, ...]:
     """Reward terms in order."""
     return as_tuple(rewards, Reward, "rewards", "give [Reward(name, cases), ...], or [] for none")
-
-
-def as_actions(actions: object) -> Sequence[str]:
-    """Names of actions in order, a single one for a list of itself; or action variables."""
-    if isinstance(actions, Actions):
-        return actions
-    if isinstance(actions, str):
-        actions = (actions,)
-    named = as_items(actions, "actions", "a list of names", "give what can be done, in order")
-    return tuple(as_name(name, f"action number {i}") for i, name in enumerate(named))
-
-
-def index_actions(actions: Sequence[str]) -> Mapping[str, int]:
-    """Where each action stands, refusing none at all and names that stand twice."""
-    if isinstance(actions, Actions):
-        return JOINT
-    if not actions:
-        raise ModelError("actions: expected at least one, found none; name what can be done.")
-    positions: dict[str, int] = {}
-    for position, action in enumerate(actions):
-        if action in positions:
-            raise ModelError(
-                f"action {show(action)} appears twice; expected each name once, rename one."
-            )
-        positions[action] = position
-    return positions
 
 
 def check_horizon(horizon: int | None, discount: float) -> None:

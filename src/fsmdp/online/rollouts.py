@@ -14,7 +14,7 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_number, as_step, as_whole
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores
-from fsmdp.model.actions import Actions, n_listed
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
@@ -138,7 +138,7 @@ class Rollouts:
         values = np.array(self.model.check_state(state), dtype=np.int64)
         row = as_step(step, self.model.horizon) - 1
         rng = generator(self.seed, Purpose.ONLINE, row, *values.tolist())
-        if isinstance(self.model.actions, Actions):
+        if self.model.actions.variables:
             return self._joint_action(self.model.actions, values, row, rng, began)
         n_actions = len(self.model.actions)
         own = act(self._policy, values, row, n_actions, rng)
@@ -152,7 +152,7 @@ class Rollouts:
 
     def _joint_action(
         self,
-        actions: Actions,
+        actions: ActionSpace,
         state: Integers,
         row: int,
         rng: np.random.Generator,
@@ -185,14 +185,14 @@ class Rollouts:
         """Compile now, not within the first decision's time."""
         rng, nothing = generator(self.seed, Purpose.ONLINE), np.zeros(0, dtype=np.int64)
         values = np.zeros(len(self.model.inputs), dtype=np.int64)
-        act(self._policy, values, 0, n_listed(self.model.actions), rng)
+        act(self._policy, values, 0, self.model.actions.n_cases, rng)
         thread = self.new_thread(rng, 1, 1)
         self.run(thread, values, 0, nothing, self.no_joint, np.zeros((0, 0)))
 
     def new_thread(self, rng: np.random.Generator, steps: int, n_arms: int) -> _Thread:
         """Room for a thread's scenarios and places."""
         scenario = new_scenario(self._compiled, steps, n_arms)
-        return _Thread(rng, scenario, new_visited_states(PLACES, n_listed(self.model.actions)))
+        return _Thread(rng, scenario, new_visited_states(PLACES, self.model.actions.n_cases))
 
     def run(
         self,
@@ -321,7 +321,7 @@ class _Decision:
         self.arms, self.returns = self.arms[kept], self.returns[:, kept]
 
 
-def single_changes(actions: Actions, chosen: Integers, rng: np.random.Generator) -> Integers:
+def single_changes(actions: ActionSpace, chosen: Integers, rng: np.random.Generator) -> Integers:
     """A joint action, first, and those that differ from it in one variable.
 
     Where one more off 0 would be too many, another goes back to 0 for it.
@@ -340,7 +340,7 @@ def single_changes(actions: Actions, chosen: Integers, rng: np.random.Generator)
                 exchanged[other] = 0
                 rows.append(exchanged)
     found = np.array(rows)
-    kept = np.flatnonzero(actions.allowed(found))
+    kept = np.flatnonzero(actions.allowed_rows(found))
     if len(kept) > MOST_ARMS:
         kept = np.append(0, np.sort(rng.permutation(kept[1:])[: MOST_ARMS - 1]))
     return found[kept]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
-from fsmdp.model.actions import Actions
+from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup, locate
 from fsmdp.model.tables import Floats, read_only
 from fsmdp.policies.folding import (
@@ -185,7 +185,7 @@ class Given(NamedTuple):
     policy: CompiledPolicy
     position: NDArray[np.uint32]  # (1, 1) what the policy's table says
 
-    def give(self, action: int | tuple[int, ...]) -> None:
+    def give(self, action: Choice) -> None:
         """Take this action from now on: by its position, or by the values of its variables."""
         if isinstance(action, tuple):
             self.policy.joint.rows[0] = action
@@ -246,7 +246,7 @@ def policy_arrays(
     )
 
 
-def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence[str]) -> None:
+def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: ActionSpace) -> None:
     """Refuse, with a ValueError, arrays that would lead compiled code out of bounds."""
     if policy.kind not in (BY_CHANCE, BY_TABLE, GREEDILY, FOLDED, JOINTLY):
         raise ValueError(f"policy: expected a kind from 0 to 4, found {policy.kind}")
@@ -283,13 +283,13 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence
         raise ValueError("policy: expected finite entries")
 
 
-def _check_joint(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence[str]) -> int:
+def _check_joint(policy: CompiledPolicy, sizes: Sequence[int], actions: ActionSpace) -> int:
     """How many actions the policy knows by position; a ValueError if it finds others wrongly.
 
     What is prepared for joint actions depends on the actions and the look-up alone: it is made
     again, and has to be the same.
     """
-    if not isinstance(actions, Actions):
+    if not actions.variables:
         if policy.kind == JOINTLY or not same_joint(policy.joint, nothing_joint()):
             raise ValueError("policy: expected actions from a list")
         return len(actions)
@@ -300,7 +300,7 @@ def _check_joint(policy: CompiledPolicy, sizes: Sequence[int], actions: Sequence
 
 
 def joint_of(
-    policy: CompiledPolicy, sizes: Sequence[int], actions: Actions, rows: Integers
+    policy: CompiledPolicy, sizes: Sequence[int], actions: ActionSpace, rows: Integers
 ) -> Joint:
     """What a policy needs to find joint actions; a ValueError if its arrays are wrong."""
     if policy.kind == JOINTLY:
@@ -313,24 +313,22 @@ def joint_of(
         raise ValueError("policy: expected joint actions")
     if not len(rows) or rows.min() < 0 or (rows >= np.array(actions.sizes)).any():
         raise ValueError("policy: expected values of action variables")
-    if not actions.allowed(rows).all():
+    if not actions.allowed_rows(rows).all():
         raise ValueError("policy: expected joint actions that are allowed")
     return listed_joint(actions, len(sizes), rows)
 
 
-def given_action(n_variables: int, actions: Sequence[str] = ()) -> Given:
+def given_action(n_variables: int, actions: ActionSpace) -> Given:
     """A policy to be given actions, one after the other."""
-    joint = None
-    if isinstance(actions, Actions):
-        row = np.zeros((1, len(actions.variables)), dtype=np.int64)
-        joint = listed_joint(actions, n_variables, row)
+    row = np.zeros((1, len(actions.variables)), dtype=np.int64)
+    joint = listed_joint(actions, n_variables, row)
     policy = policy_arrays(BY_TABLE, no_strides(n_variables), joint=joint)
     return _given(policy, np.zeros((1, 1), dtype=np.dtype("<u4")))
 
 
-def by_chance(n_variables: int, actions: Sequence[str]) -> CompiledPolicy:
+def by_chance(n_variables: int, actions: ActionSpace) -> CompiledPolicy:
     """Every action as likely as any other."""
-    joint = joint_by_chance(actions, n_variables) if isinstance(actions, Actions) else None
+    joint = joint_by_chance(actions, n_variables)
     return policy_arrays(BY_CHANCE, no_strides(n_variables), joint=joint)
 
 
@@ -496,7 +494,7 @@ def array_names() -> set[str]:
 
 
 def policy_from_arrays(
-    arrays: Mapping[str, np.ndarray], sizes: Sequence[int], actions: Sequence[str]
+    arrays: Mapping[str, np.ndarray], sizes: Sequence[int], actions: ActionSpace
 ) -> CompiledPolicy:
     """The inverse of `policy_to_arrays`, unchecked: see `check_policy`. A ValueError or KeyError if
     arrays are missing.
@@ -516,7 +514,7 @@ def policy_from_arrays(
     by_step = bool(_number(hashed.by_step, np.bool_, "by_step"))
     given["hashed"] = hashed._replace(by_step=by_step)
     found = CompiledPolicy(**given)
-    if isinstance(actions, Actions):
+    if actions.variables:
         found = found._replace(joint=joint_of(found, sizes, actions, arrays[ROWS]))
     return found
 

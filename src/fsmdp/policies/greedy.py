@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
 from fsmdp.foundation.threads import in_threads, split
-from fsmdp.model.actions import Actions, n_listed
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.lookup import Integers, Lookup, with_constant
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State, Variable, check_state
@@ -49,7 +49,7 @@ class Greedy:
     """
 
     variables: tuple[Variable, ...]
-    actions: Sequence[str]
+    actions: ActionSpace
     horizon: int | None
     lookup: Lookup = field(repr=False)
     entries: Floats = field(repr=False)  # (n_steps, n_entries)
@@ -59,7 +59,7 @@ class Greedy:
 
     def __post_init__(self) -> None:
         sizes = tuple(variable.size for variable in self.variables)
-        steps = FoldedSteps(self.lookup, self.entries, sizes, n_listed(self.actions))
+        steps = FoldedSteps(self.lookup, self.entries, sizes, self.actions.n_cases)
         object.__setattr__(self, "_sizes", np.array(sizes, dtype=np.int64))
         object.__setattr__(self, "_steps", steps)
 
@@ -67,7 +67,7 @@ class Greedy:
         """The greedy action; the first in the model's order where several are equal."""
         values = self._values(state)
         row = self._row(step)
-        if isinstance(self.actions, Actions):
+        if self.actions.variables:
             return self.actions.name(self._best(values, row))
         layout = self._steps.layout
         if layout is not None:
@@ -82,7 +82,7 @@ class Greedy:
         """R(s, a) + discount * backup of V, for every action; joint ones have to be few."""
         values = self._values(state)
         entries = self.entries[self._row(step)]
-        if isinstance(self.actions, Actions):
+        if self.actions.variables:
             rows = (np.append(values, chosen) for chosen in self.actions.rows())
             return np.array([default_total(self.lookup, entries, row) for row in rows])
         found = np.zeros(len(self.actions))
@@ -103,17 +103,17 @@ class Greedy:
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays. Cost: to fold the steps that were not folded yet."""
         nothing = no_strides(len(self.variables))
-        if isinstance(self.actions, Actions):
-            return self._jointly(self.actions, nothing)
+        if self.actions.variables:
+            return self._jointly(nothing)
         layout = self._steps.layout
         if layout is None:
             return policy_arrays(GREEDILY, nothing, lookup=self.lookup, entries=self.entries)
         tables = self._steps.all()
         return policy_arrays(FOLDED, nothing, entries=tables, folded=layout.folded)
 
-    def _jointly(self, actions: Actions, nothing: Integers) -> CompiledPolicy:
+    def _jointly(self, nothing: Integers) -> CompiledPolicy:
         if not self._prepared:
-            joint = joint_greedily(actions, len(self.variables), self.lookup)
+            joint = joint_greedily(self.actions, len(self.variables), self.lookup)
             arrays = policy_arrays(
                 JOINTLY, nothing, lookup=self.lookup, entries=self.entries, joint=joint
             )
@@ -182,12 +182,12 @@ class BestActions:
         lookup: Lookup,
         sizes: Sequence[int],
         limit: int = STEP_LIMIT,
-        actions: Sequence[str] = (),
+        actions: ActionSpace | None = None,
     ) -> None:
         self._lookup = lookup
         self._sizes = tuple(sizes)
         self._joint: Joint | None = None
-        if isinstance(actions, Actions):
+        if actions is not None and actions.variables:
             self._joint = joint_greedily(actions, len(sizes), lookup)
         self._n_actions = len(lookup.exception_start) - 1
         self._limit = limit

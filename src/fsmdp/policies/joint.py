@@ -24,7 +24,7 @@ from fsmdp.elimination.order import (
     given_order,
 )
 from fsmdp.elimination.schedule import Schedule
-from fsmdp.model.actions import Actions
+from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, locate
 from fsmdp.model.tables import Floats
@@ -36,7 +36,7 @@ TREES = 4
 
 def joint_network(
     variables: Sequence[Variable],
-    actions: Actions,
+    actions: ActionSpace,
     factors: Sequence[Cases[Scope]],
     elimination_order: Sequence[int] | None = None,
 ) -> tuple[Network, Sequence[int] | None, tuple[Addition, ...]]:
@@ -53,7 +53,7 @@ def joint_network(
         (tuple(first + position for position in table.scope), np.asarray(table.values == 0))
         for table in actions.forbidden
     )
-    most = actions.most_off_idle
+    most = actions.most_nonzero
     if most is None:
         return Network(sizes, 1, tuple(factors), names, constraints), elimination_order, ()
     scopes = [*(scope for factor in factors for scope in factor), *(s for s, _ in constraints)]
@@ -156,15 +156,19 @@ def same_joint(one: Joint, other: Joint) -> bool:
     )
 
 
-def listed_joint(actions: Actions, n_variables: int, rows: Integers | None = None) -> Joint:
+def listed_joint(actions: ActionSpace, n_variables: int, rows: Integers | None = None) -> Joint:
     """For policies that know joint actions by their positions among rows, by default all."""
+    if not actions.variables:
+        return nothing_joint()
     # A copy, since whether an array may be written to is part of its type.
     found = np.array(actions.rows() if rows is None else rows)
     return nothing_joint()._replace(slots=_slots(actions, n_variables), rows=found)
 
 
-def joint_by_chance(actions: Actions, n_variables: int) -> Joint:
+def joint_by_chance(actions: ActionSpace, n_variables: int) -> Joint:
     """Every allowed joint action as likely as any other."""
+    if not actions.variables:
+        return nothing_joint()
     alone: list[Cases[Scope]] = [Cases(((p,),)) for p in range(len(actions.variables))]
     network, order = _network(actions, alone)
     schedule, flat = _flat(network, order)
@@ -176,7 +180,7 @@ def joint_by_chance(actions: Actions, n_variables: int) -> Joint:
     )
 
 
-def joint_greedily(actions: Actions, n_variables: int, lookup: Lookup) -> Joint:
+def joint_greedily(actions: ActionSpace, n_variables: int, lookup: Lookup) -> Joint:
     """The joint action of largest Q, whose terms stand in a look-up of state and action variables.
 
     A WidthError where too many action variables depend on one another.
@@ -228,29 +232,29 @@ def joint_greedily(actions: Actions, n_variables: int, lookup: Lookup) -> Joint:
         integers(alone),
         alone_at,
         integers(common),
-        len(alone) if actions.most_off_idle is None else actions.most_off_idle,
+        len(alone) if actions.most_nonzero is None else actions.most_nonzero,
         network.n_variables,
         flat,
     )
 
 
-def _alone(actions: Actions, scopes: Sequence[Scope]) -> list[int]:
+def _alone(actions: ActionSpace, scopes: Sequence[Scope]) -> list[int]:
     """Variables with a factor of their own and nothing that ties them to others.
 
     A limit on how many are off 0 ties all, unless nothing else ties any.
     """
     tied = {p for scope in scopes if len(scope) > 1 for p in scope}
     tied |= {p for table in actions.forbidden for p in table.scope}
-    if actions.most_off_idle is not None and tied:
+    if actions.most_nonzero is not None and tied:
         return []
     return sorted({p for scope in scopes for p in scope} - tied)
 
 
-def _slots(actions: Actions, n_variables: int) -> Integers:
+def _slots(actions: ActionSpace, n_variables: int) -> Integers:
     return np.arange(n_variables, n_variables + len(actions.variables), dtype=np.int64)
 
 
-def _network(actions: Actions, factors: list[Cases[Scope]]) -> tuple[Network, Sequence[int]]:
+def _network(actions: ActionSpace, factors: list[Cases[Scope]]) -> tuple[Network, Sequence[int]]:
     """A network of action variables, and the order to eliminate them in.
 
     From the last to the first, if no other costs less: then of several best joint actions the one
@@ -381,3 +385,22 @@ def draw_joint_actions(joint: Joint, count: int, rng: np.random.Generator) -> In
         for i in range(len(joint.slots)):
             found[row, i] = assignment[i]
     return found
+
+
+class RandomActions(NamedTuple):
+    """Actions drawn at random, all of them alike."""
+
+    actions: ActionSpace
+    joint: Joint
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Cases, (count,), and values of the action variables, (count, n_action_variables)."""
+        if self.actions.variables:
+            return np.zeros(count, dtype=np.int64), draw_joint_actions(self.joint, count, rng)
+        drawn = rng.integers(len(self.actions), size=count)
+        return drawn, np.zeros((count, 0), dtype=np.int64)
+
+
+def random_actions(actions: ActionSpace) -> RandomActions:
+    """Prepare to draw actions. Cost: for joint ones, an elimination of what is not allowed."""
+    return RandomActions(actions, joint_by_chance(actions, 0))

@@ -15,7 +15,7 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_step, is_whole, show, show_count, show_names, suggest
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
-from fsmdp.model.actions import Actions, n_listed
+from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, check_state, state_strides, table_size
 from fsmdp.policies.arrays import (
@@ -81,8 +81,8 @@ class Described(Protocol):
         ...
 
     @property
-    def actions(self) -> Sequence[str]:
-        """Actions, in order, or the variables that they are made of."""
+    def actions(self) -> ActionSpace:
+        """What can be done."""
         ...
 
     @property
@@ -91,7 +91,7 @@ class Described(Protocol):
         ...
 
 
-Act = Callable[[tuple[int, ...], int], int | tuple[int, ...]]
+Act = Callable[[tuple[int, ...], int], Choice]
 """From a state and a step, counted from 1, to an action's position, or the values of a joint one.
 """
 
@@ -111,8 +111,8 @@ def resolve(model: Described, policy: Policy) -> Followed:
     at their ends, so all that it is given is checked.
     """
     nothing = no_strides(len(model.variables))
-    if isinstance(model.actions, Actions):
-        return _resolve_joint(model, model.actions, policy)
+    if model.actions.variables:
+        return _resolve_joint(model, policy)
     if isinstance(policy, str):
         if policy in model.actions:
             always = model.actions.index(policy)
@@ -127,7 +127,7 @@ def resolve(model: Described, policy: Policy) -> Followed:
         return _by_table(model, policy_table(model, policy))
     check_origin(model, policy)
     chooses = _chooses(policy)
-    positions = {action: position for position, action in enumerate(model.actions)}
+    positions = model.actions.cases
 
     def act(state: tuple[int, ...], step: int) -> int:
         return _position(positions, chooses(state, step), state, step)
@@ -154,13 +154,13 @@ def _chooses(policy: Any) -> PolicyFunction:
     return chooses
 
 
-def _resolve_joint(model: Described, actions: Actions, policy: Policy) -> Followed:
+def _resolve_joint(model: Described, policy: Policy) -> Followed:
     """As `resolve`, where actions are made of variables.
 
     What knows actions by position, such as a table or a policy of the listed model, means their
     positions in `model.listed()`.
     """
-    n_variables = len(model.variables)
+    actions, n_variables = model.actions, len(model.variables)
     if isinstance(policy, str) and policy == RANDOM and RANDOM not in actions:
         return Followed(None, by_chance(n_variables, actions))
     if isinstance(policy, str | Mapping):
@@ -173,14 +173,14 @@ def _resolve_joint(model: Described, actions: Actions, policy: Policy) -> Follow
         assert followed.act is not None
         by_table = followed.act
 
-        def by_position(state: tuple[int, ...], step: int) -> tuple[int, ...]:
+        def by_position(state: tuple[int, ...], step: int) -> Choice:
             return actions.read(by_table(state, step))
 
         return Followed(by_position, _with_rows(followed.arrays, actions, n_variables))
     check_origin(model, policy)
     chooses = _chooses(policy)
 
-    def act(state: tuple[int, ...], step: int) -> tuple[int, ...]:
+    def act(state: tuple[int, ...], step: int) -> Choice:
         try:
             return actions.read(chooses(state, step))
         except PolicyError as error:
@@ -192,7 +192,7 @@ def _resolve_joint(model: Described, actions: Actions, policy: Policy) -> Follow
 
 
 def _with_rows(
-    arrays: CompiledPolicy | None, actions: Actions, n_variables: int
+    arrays: CompiledPolicy | None, actions: ActionSpace, n_variables: int
 ) -> CompiledPolicy | None:
     """Arrays that give positions in the list of joint actions, with that list."""
     if arrays is None or len(arrays.joint.slots):
@@ -227,9 +227,9 @@ def check_origin(model: Described, policy: object) -> None:
     if origin is model or isinstance(policy, type):
         return
     variables, actions = getattr(origin, "variables", None), getattr(origin, "actions", None)
-    if not isinstance(variables, tuple) or not isinstance(actions, tuple | Actions):
+    if not isinstance(variables, tuple) or not isinstance(actions, tuple | ActionSpace):
         return  # not made for a model: nothing to compare
-    if isinstance(actions, Actions) and actions == model.actions:
+    if actions == model.actions:
         actions = model.actions
     horizon = getattr(origin, "horizon", model.horizon)
     what = f"the policy, a {type(policy).__name__}, is of another model"
@@ -298,7 +298,7 @@ class ArrayPolicy:
 
     name: str
     variables: tuple[Variable, ...]
-    actions: Sequence[str]
+    actions: ActionSpace
     horizon: int | None
     arrays: CompiledPolicy = field(repr=False)
     _rng: np.random.Generator = field(
@@ -310,10 +310,8 @@ class ArrayPolicy:
         slots = [*check_state(state, self.variables), *(0 for _ in self.arrays.joint.slots)]
         values = np.array(slots, dtype=np.int64)
         row = as_step(step, self.horizon) - 1
-        chosen = act(self.arrays, values, row, n_listed(self.actions), self._rng)
-        if isinstance(self.actions, Actions):
-            return self.actions.name(values[len(self.variables) :])
-        return self.actions[chosen]
+        chosen = act(self.arrays, values, row, self.actions.n_cases, self._rng)
+        return self.actions.name(self.actions.choice(chosen, values[len(self.variables) :]))
 
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays."""
@@ -351,7 +349,7 @@ def actions_in(
         return np.array([act(tuple(one), step) for one in values.tolist()], dtype=np.int64)
     arrays, parts = followed.arrays, split(len(values), WORTH_A_THREAD)
     chosen = np.zeros(len(values), dtype=np.int64)
-    n_variables, n_actions = values.shape[1], n_listed(model.actions)
+    n_variables, n_actions = values.shape[1], model.actions.n_cases
     n_joint = len(arrays.joint.slots)
     if n_joint:
         values = np.hstack([values, np.zeros((len(values), n_joint), dtype=np.int64)])
@@ -430,7 +428,7 @@ class ReducedPolicy:
         return self.model.variables
 
     @property
-    def actions(self) -> Sequence[str]:
+    def actions(self) -> ActionSpace:
         """Actions, the same in both models."""
         return self.model.actions
 
@@ -444,11 +442,7 @@ class ReducedPolicy:
         act = self._followed.act
         assert act is not None  # chance alone has no function, and it is the same in both models
         values = np.array(check_state(state, self.variables), dtype=np.int64)
-        chosen = act(tuple(self.reduced.states(values).tolist()), step)
-        if isinstance(self.actions, Actions):
-            return self.actions.name(self.actions.read(chosen))
-        assert isinstance(chosen, int)
-        return self.actions[chosen]
+        return self.actions.name(act(tuple(self.reduced.states(values).tolist()), step))
 
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show
-from fsmdp.model.actions import NOOP, Actions, Integers
+from fsmdp.model.actions import Actions, ActionSpace, Integers
 from fsmdp.model.cases import ANY, Case, Cases
 from fsmdp.model.conditionals import Conditional, Kernel
 from fsmdp.model.mdp import FactoredMDP, check_model
@@ -18,9 +18,6 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope, Variable, table_size
 from fsmdp.reductions.reduction import Reduced, Reduction, unchanged
-
-IDLE = (NOOP, "wait", "none", "nothing", "do-nothing")
-"""Names under which a list has the action that does nothing."""
 
 LARGEST_TABLE = 2**22
 
@@ -57,7 +54,7 @@ class ListActions(Reduction):
 
     def apply(self, model: FactoredMDP) -> Reduced | None:
         """The listed model, or the model itself if its actions are a list already."""
-        if not isinstance(model.actions, Actions):
+        if not model.actions.variables:
             return unchanged(model)
         count = model.actions.n_joint
         if count is None or count > self.most:
@@ -73,7 +70,7 @@ def list_actions(model: FactoredMDP) -> FactoredMDP:
     are left out.
     """
     actions = model.actions
-    if not isinstance(actions, Actions):
+    if not actions.variables:
         return model
     rows = actions.rows()
     names = [actions.name(row) for row in rows]
@@ -149,7 +146,7 @@ def factored(model: FactoredMDP) -> FactoredMDP:
     pairs of values that are never set together. A ModelError where the names allow no such reading.
     """
     check_model(model, "factored")
-    if isinstance(model.actions, Actions):
+    if model.actions.variables:
         return model
     actions, rows = _read_names(model.actions)
     by_variable = [np.flatnonzero(column) for column in rows.T]
@@ -192,9 +189,9 @@ def _of_table(table: Table) -> Item:
     return table.scope, (), table.values
 
 
-def _read_names(names: Sequence[str]) -> tuple[Actions, Integers]:
+def _read_names(names: ActionSpace) -> tuple[Actions, Integers]:
     """Action variables, and their values in each action of a list."""
-    idle = next((name for name in IDLE if name in names), None)
+    idle = names.idle()
     parsed: list[dict[str, int]] = []
     sizes: dict[str, int] = {}
     for name in names:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.model.actions import Actions
 from fsmdp.model.conditionals import Ancestry
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.supports import Booleans, Factor, project, step_factors
@@ -208,13 +207,11 @@ class _Proof:
         }
         self.first_drawn = len(model.inputs)
         self.sizes = (*model.input_sizes, *model.dynamics.drawn_sizes)
-        self.actions: list[Factor] = []
-        if isinstance(model.actions, Actions):
-            # That at most some are off 0 is left out: more actions than there are prove less.
-            self.actions = [
-                (tuple(len(model.sizes) + p for p in table.scope), np.asarray(table.values == 0))
-                for table in model.actions.forbidden
-            ]
+        # That at most some are nonzero is left out: more actions than there are prove less.
+        self.actions: list[Factor] = [
+            (tuple(len(model.sizes) + p for p in table.scope), np.asarray(table.values == 0))
+            for table in model.actions.forbidden
+        ]
 
     def run(self) -> None:
         waiting: dict[Scope | int, None] = dict.fromkeys((*self.tables, *range(len(self.sums))))

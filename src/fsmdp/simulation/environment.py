@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from fsmdp.errors import FsmdpError, ModelError
 from fsmdp.foundation.checks import as_whole, clip, is_number, plural, show
 from fsmdp.foundation.numbers import plain
-from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import given_action
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
@@ -122,11 +121,7 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         self.model = check_model(model, "FactoredEnv")
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
-        self.action_space: gymnasium.spaces.Space[Any]
-        if isinstance(model.actions, Actions):
-            self.action_space = gymnasium.spaces.MultiDiscrete(list(model.actions.sizes))
-        else:
-            self.action_space = gymnasium.spaces.Discrete(len(model.actions))
+        self.action_space: gymnasium.spaces.Space[Any] = model.actions.gymnasium_space()
         self._compiled = compile_model(model)
         self._given = given_action(self._compiled.n_variables, model.actions)
         self._record = new_record(self._compiled, 1, 1)
@@ -155,14 +150,9 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         if self._step is None or (horizon is not None and self._step > horizon):
             raise gymnasium.error.ResetNeeded("the episode is over or not begun: call reset().")
         actions = self.model.actions
-        if isinstance(actions, Actions):
-            values = actions.read(action)
-            self._given.give(values)
-            name = actions.name(values)
-        else:
-            position = self.model.action_index(action)
-            self._given.give(position)
-            name = actions[position]
+        choice = actions.read(action)
+        self._given.give(choice)
+        name = actions.name(choice)
         self._simulate(restart=False, steps=1)
         self._step += 1
         rewards = self._record.rewards[0, 0].copy()

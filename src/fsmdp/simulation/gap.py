@@ -15,7 +15,6 @@ from fsmdp.errors import ModelError, PoorPolicyWarning
 from fsmdp.foundation.checks import as_number, plural, show
 from fsmdp.foundation.numbers import facts_table, upper, with_error
 from fsmdp.foundation.progress import Report
-from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
@@ -69,8 +68,6 @@ LEVEL = 0.99
 
 CLEARLY = 1.645
 """Standard errors by which a policy must be ahead of another to be called better."""
-
-IDLE_NAMES = ("noop", "wait", "idle", "nothing", "none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +174,7 @@ def certified_gap(
     others: dict[str, Runs] = {}
     if baselines:
         others = {
-            "doing nothing": rollout(model, idle_action(model), episodes, seed),
+            "doing nothing": rollout(model, model.idle_action(), episodes, seed),
             "acting at random": rollout(model, "random", episodes, seed),
         }
     limit = limit_of_mean(model, runs, level)
@@ -199,21 +196,6 @@ def poor_policy_text(gap: Gap) -> str:
         f"{plural(len(gap.runs.returns), 'episode')} cannot tell to be better than {found}; try "
         "another basis (Basis.pairs) or method."
     )
-
-
-def idle_action(model: FactoredMDP) -> str:
-    """The action that does nothing: by its name, or else the one that changes the fewest rules."""
-    for name in IDLE_NAMES:
-        if name in model.actions:
-            return name
-    if isinstance(model.actions, Actions):
-        return model.actions.quietest()
-    changes = np.zeros(len(model.actions), dtype=np.int64)
-    exceptions = [mechanism.cases.exceptions for mechanism in model.dynamics.mechanisms]
-    exceptions += [means.exceptions for means in model.reward_means]
-    for listed in exceptions:
-        changes[list(listed)] += 1
-    return model.actions[int(changes.argmin())]
 
 
 def limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None:

@@ -27,7 +27,6 @@ from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import BestActions, Greedy
 from fsmdp.policies.resolve import resolve
 from fsmdp.reductions.reduction import Reduced
-from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.engine import CandidatePolicy
 from fsmdp.solver.judge import Arena, Judge, Judged
 
@@ -748,7 +747,7 @@ class Fit:
     def begin(self) -> None:
         """Put the states into the pool that acting at random and doing nothing visit."""
         model, fewer = self.arena.model, max(1, self.episodes // IDLE_SHARE)
-        for policy, count in (("random", self.episodes), (idle_action(model), fewer)):
+        for policy, count in (("random", self.episodes), (model.idle_action(), fewer)):
             arrays = resolve(model, policy).arrays
             assert arrays is not None
             self.visit(arrays, episodes=count)

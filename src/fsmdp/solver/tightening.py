@@ -50,7 +50,6 @@ from fsmdp.reductions.invariants import (
     prove,
 )
 from fsmdp.reductions.reduction import Reduced
-from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.engine import CandidatePolicy, Finding, Findings, LinearBound, Note
 from fsmdp.solver.fitting import MOST_VARIABLES, backup_size, extensions, with_scopes
 from fsmdp.solver.judge import arena_of
@@ -356,7 +355,7 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
     parts = [np.array([start], dtype=np.int64)]
     if not episodes:
         return parts[0]
-    for number, policy in enumerate(("random", idle_action(model))):
+    for number, policy in enumerate(("random", model.idle_action())):
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
         stream = derived_seed(seed, Purpose.INVARIANTS, number)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import show
-from fsmdp.io.rddl.compiling import NOOP
 from fsmdp.io.rddl.sources import INSTALL
-from fsmdp.model.actions import Actions
+from fsmdp.model.actions import NOOP, ActionSpace, Choice
 from fsmdp.model.variables import Variable
 
 if TYPE_CHECKING:
@@ -62,33 +61,36 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
     return Agent()
 
 
-def _translator(actions: Sequence[str]) -> Callable[[Any], dict[str, Any]]:
+def _translator(actions: ActionSpace) -> Callable[[Any], dict[str, Any]]:
     """From our actions to theirs."""
-    if not isinstance(actions, Actions):
-        choices = [_their_action(action, actions) for action in actions]
+    nothing = f"~{NOOP}" if f"~{NOOP}" in actions else NOOP
+    if not actions.variables:
+        choices = [_their_action(action, nothing) for action in actions]
         return lambda chosen: dict(choices[chosen])
     if any(size > 2 for size in actions.sizes):
         raise PolicyError(
             "agent: an action variable stands for objects, whose names are known where actions "
             "are listed; load the problem with actions='listed'."
         )
-    return lambda chosen: _their_action(actions.name(chosen), (NOOP,))
+    return lambda chosen: _their_action(actions.name(chosen), nothing)
 
 
 def _acting(model: Described, policy: Policy) -> Act:
     # What is compiled takes long to import, and most who load a problem ask for no agent.
-    from fsmdp.policies.arrays import by_chance
-    from fsmdp.policies.joint import draw_joint_actions
+    from fsmdp.policies.joint import random_actions
     from fsmdp.policies.resolve import resolve
 
     followed = resolve(model, policy)
     if followed.act is not None:
         return followed.act
     rng = np.random.default_rng()
-    if isinstance(model.actions, Actions):
-        chance = by_chance(len(model.variables), model.actions).joint
-        return lambda state, step: tuple(draw_joint_actions(chance, 1, rng)[0].tolist())  # noqa: ARG005
-    return lambda state, step: int(rng.integers(len(model.actions)))  # noqa: ARG005
+    chance = random_actions(model.actions)
+
+    def at_random(state: tuple[int, ...], step: int) -> Choice:  # noqa: ARG001
+        cases, values = chance.draw(1, rng)
+        return model.actions.choice(cases[0], values[0])
+
+    return at_random
 
 
 def _their_name(name: str) -> str:
@@ -97,9 +99,8 @@ def _their_name(name: str) -> str:
     return f"{fluent}___{arguments[:-1].replace(',', '__')}" if found else name
 
 
-def _their_action(name: str, actions: Sequence[str]) -> dict[str, Any]:
+def _their_action(name: str, nothing: str) -> dict[str, Any]:
     """The fluents that an action sets, by their names: none for the one that does nothing."""
-    nothing = f"~{NOOP}" if f"~{NOOP}" in actions else NOOP
     if name == nothing:
         return {}
     found: dict[str, Any] = {}

@@ -20,11 +20,11 @@ from fsmdp.foundation.checks import show_count
 from fsmdp.io.rddl.distributions import Evaluator, Law, Values, trim, trim_law
 from fsmdp.io.rddl.expressions import Expression, conjunction, constant, substitute
 from fsmdp.io.rddl.sources import TooLargeError, UnsupportedError, located
+from fsmdp.model.actions import NOOP
 from fsmdp.model.cases import Cases
 from fsmdp.model.tables import Floats
 
 MOST_ACTIONS = 20_000
-NOOP = "noop"
 
 Assignment = tuple[tuple[str, int], ...]
 """Action fluents that are not at their defaults, with their values."""

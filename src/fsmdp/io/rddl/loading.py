@@ -24,7 +24,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, show
 from fsmdp.foundation.disk import pack_json, read_arrays, write_arrays
 from fsmdp.foundation.progress import stages
-from fsmdp.io.models import actions_from_json, actions_to_json
+from fsmdp.io.models import actions_from_json
 from fsmdp.io.rddl.build import AUTO, FACTORED, FORMS, Imported, Wanted, import_source
 from fsmdp.io.rddl.compiling import MOST_ACTIONS
 from fsmdp.io.rddl.distributions import MOST_ENTRIES
@@ -171,7 +171,7 @@ def _encode(imported: Imported) -> dict[str, np.ndarray]:
     header = {
         "variables": [[v.name, v.size] for v in model.variables],
         "latents": [[v.name, v.size] for v in model.latents],
-        "actions": actions_to_json(model.actions),
+        "actions": model.actions.as_json(),
         "conditionals": [[c.children, cases(c.cases)] for c in model.conditionals],
         "rewards": [[r.name, cases(r.cases), r.low, r.high] for r in model.rewards],
         "horizon": model.horizon,

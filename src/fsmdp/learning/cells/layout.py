@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.foundation.checks import check_size
-from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers, Lookup, scope_lookup
 from fsmdp.model.structure import Structure
@@ -241,7 +240,7 @@ def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
     """Look-up of the cells of reward terms and functions, and of what else depends on scopes."""
     sizes = tuple(variable.size for variable in structure.inputs)
     scopes = (*(term.parents for term in structure.rewards), *structure.parents, *more)
-    return scope_lookup(scopes, sizes, n_listed(structure.actions))
+    return scope_lookup(scopes, sizes, structure.actions.n_cases)
 
 
 def _integers(values: list[int] | NDArray[np.int64]) -> Integers:

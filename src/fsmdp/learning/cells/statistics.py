@@ -14,11 +14,10 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_tuple, clip, show, show_names
 from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.learning.cells.layout import Cells
-from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward, check_reward_names, resolve_rewards
-from fsmdp.model.structure import Structure, index_actions
+from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope
 
@@ -165,7 +164,7 @@ def known_reward_means(
                 f"known_rewards: {show(reward.name)} is not a term of the structure; expected "
                 f"one of {show_names(names)}."
             )
-    resolved = resolve_rewards(rewards, structure.inputs, index_actions(structure.actions))
+    resolved = resolve_rewards(rewards, structure.inputs, structure.actions.cases)
     by_name = {reward.name: means for reward, means in zip(rewards, resolved, strict=True)}
     is_known = np.array([term.name in by_name for term in structure.rewards], dtype=np.bool_)
     parts = [np.zeros(0)]
@@ -173,7 +172,7 @@ def known_reward_means(
         shapes = [tuple(sizes[position] for position in scope) for scope in term.parents]
         if term.name in by_name:
             tables = _on_groups(
-                term.name, term.parents, by_name[term.name], n_listed(structure.actions)
+                term.name, term.parents, by_name[term.name], structure.actions.n_cases
             )
             parts += [
                 np.broadcast_to(table, shape).ravel()

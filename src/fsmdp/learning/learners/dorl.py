@@ -17,7 +17,6 @@ from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import OPTIMISM, entry_of
 from fsmdp.learning.options import check_stated
 from fsmdp.learning.sampled.model import count_groups
-from fsmdp.model.actions import n_listed
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure, union
@@ -186,7 +185,7 @@ def extend(structure: Structure) -> Extended:
         for group, size in zip(structure.independent, group_sizes, strict=True)
     )
     n_states, n_hopes = len(sizes), len(hopes)
-    n_actions = n_listed(structure.actions)
+    n_actions = structure.actions.n_cases
     functions, parents = [], []
     for number, scope in enumerate(structure.basis.scopes):
         groups = _groups_of(structure, scope)

@@ -17,7 +17,6 @@ from fsmdp.learning.cells.kernel import PlannedValues
 from fsmdp.learning.cells.layout import Cells, cell_lookup, cells_of
 from fsmdp.learning.cells.statistics import Statistics, known_reward_means
 from fsmdp.learning.options import as_seed, check_structure
-from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -288,7 +287,7 @@ class TieBreaker:
         self._no_strides = np.zeros(len(structure.variables), dtype=np.int64)
         self._joint: Joint | None = None
         actions = structure.actions
-        if isinstance(actions, Actions):
+        if actions.variables:
             first = len(structure.variables)
             alone: list[Cases[Scope]] = [
                 Cases(((first + at,),)) for at in range(len(actions.variables))

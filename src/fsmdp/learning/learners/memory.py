@@ -10,7 +10,6 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import check_size
 from fsmdp.learning.learners.learner import CountingLearner
-from fsmdp.model.actions import n_listed
 from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.simulation.simulate import Record
@@ -80,7 +79,7 @@ class RememberingLearner(CountingLearner):
         room = self._room(last)
         room.states[first:last] = record.states[0, :steps]
         room.following[first:last] = record.states[0, 1 : steps + 1, :n]
-        listed = n_listed(self.structure.actions) > 1  # otherwise variables say what was done
+        listed = self.structure.actions.n_cases > 1  # otherwise variables say what was done
         room.actions[first:last] = record.actions[0, :steps] if listed else 0
         room.steps[first:last] = np.arange(steps)
         room.terms[first:last] = np.where(self.term_known, 0.0, record.rewards[0, :steps])
@@ -115,7 +114,7 @@ class RememberingLearner(CountingLearner):
             for part, most in (
                 (parts.states, sizes),
                 (parts.following, sizes[: len(self.structure.variables)]),
-                (parts.actions, n_listed(self.structure.actions)),
+                (parts.actions, self.structure.actions.n_cases),
                 (parts.steps, self.horizon),
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from fsmdp.foundation.disk import digest_of, read_arrays, write_arrays
 from fsmdp.learning.cells.statistics import LARGEST_FILE
 from fsmdp.learning.learners.learner import Acting, Learner, Planned
 from fsmdp.learning.run.history import SERIES
-from fsmdp.model.actions import Actions
 from fsmdp.model.structure import Structure
 from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays
 
@@ -93,7 +92,7 @@ def identify(learner: Learner) -> Identity:
     structure, cells = learner.structure, learner.cells
     told = [
         [[variable.name, variable.size] for variable in structure.variables],
-        _told_actions(structure.actions),
+        structure.actions.as_json(),
         structure.horizon,
         structure.discount,
         [[term.name, term.low, term.high, term.sigma] for term in structure.rewards],
@@ -106,13 +105,6 @@ def identify(learner: Learner) -> Identity:
         "structure": f"{structure!r}, {digest_of([np.array(json.dumps(told)), *laid_out])}",
         "known rewards, features or policy": digest_of(learner.given()),
     }
-
-
-def _told_actions(actions: Sequence[str]) -> Any:
-    if not isinstance(actions, Actions):
-        return actions
-    forbidden = [[table.scope, np.argwhere(table.values).tolist()] for table in actions.forbidden]
-    return [[[v.name, v.size] for v in actions.variables], actions.at_most, forbidden]
 
 
 def with_prefix(prefix: str, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:

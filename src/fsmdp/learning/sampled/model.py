@@ -11,7 +11,6 @@ from fsmdp.errors import FsmdpError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case, Cases
 from fsmdp.model.conditionals import Conditional
@@ -154,8 +153,6 @@ def _cases(
 
 
 def _actions_of(actions: Sequence[str], parents: Cases[Scope], group: int) -> list[str]:
-    if isinstance(actions, Actions):
-        return []
     return [actions[action] for action, own in parents.exceptions.items() if own == group]
 
 

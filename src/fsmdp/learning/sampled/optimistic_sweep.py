@@ -20,7 +20,6 @@ from fsmdp.exact.solve import ExactSolution, expected_seconds, fit, sweep_back
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.products import Ends, Factor, Products
 from fsmdp.learning.sampled.model import assemble, entries_of
-from fsmdp.model.actions import Actions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -72,7 +71,7 @@ def optimistic_sweep_of(
     structure: Structure, products: Products, cells: Cells
 ) -> OptimisticSweep | None:
     """None where there are too many states, or actions are made of variables."""
-    if isinstance(structure.actions, Actions):
+    if structure.actions.variables:
         return None
     model = _skeleton(structure, cells, cells.reward_high)
     needed = expected_seconds(model)

@@ -7,7 +7,6 @@ from typing import Any
 
 from fsmdp.elimination.order import best_order
 from fsmdp.foundation.checks import plural
-from fsmdp.model.actions import show_actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
@@ -89,7 +88,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
             sides = name_sides(positions, names, LETTERS)
             draw_names(axes, positions, names, sides, size)
         axes.set_title(
-            f"{plural(len(names), 'variable')}, {show_actions(one.actions)}, "
+            f"{plural(len(names), 'variable')}, {one.actions.text}, "
             f"induced width {found.induced_width}",
             fontsize=9,
             loc="left",

@@ -8,7 +8,6 @@ import numpy as np
 
 from fsmdp.bounds.plan import Plan
 from fsmdp.errors import PlanningError
-from fsmdp.model.actions import Actions
 from fsmdp.report.charts import BAND_OPACITY, COLORS, printable
 from fsmdp.report.plot.axes import axes_for, checked
 from fsmdp.report.print_figures import INK, MUTED
@@ -127,7 +126,6 @@ def trajectories(
 
 def actions_taken(model: FactoredMDP, found: Record) -> list[str]:
     """Names of the actions of the first episode."""
-    if isinstance(model.actions, Actions):
-        rows = found.states[0, :-1, len(model.variables) :]
-        return [model.actions.name(row) for row in rows]
-    return [model.actions[action] for action in found.actions[0].tolist()]
+    actions, rows = model.actions, found.states[0, :-1, len(model.variables) :]
+    taken = zip(found.actions[0].tolist(), rows, strict=True)
+    return [actions.name(actions.choice(case, values)) for case, values in taken]

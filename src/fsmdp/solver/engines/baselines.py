@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock
 from fsmdp.policies.resolve import array_policy
-from fsmdp.simulation.gap import idle_action
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
 from fsmdp.solver.state import SolverState
 
@@ -30,7 +29,7 @@ class Baselines(Engine):
     def run(self, state: SolverState, clock: Clock) -> Findings:  # noqa: ARG002
         """Two candidates."""
         model = state.model
-        for name, policy in (("doing nothing", idle_action(model)), ("at random", "random")):
+        for name, policy in (("doing nothing", model.idle_action()), ("at random", "random")):
             yield CandidatePolicy(name, array_policy(name, model, policy))
 
 

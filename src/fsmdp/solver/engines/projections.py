@@ -17,7 +17,6 @@ from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact, ExactSolution
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.actions import Actions
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import Conditional, Kernel
 from fsmdp.model.lookup import Integers
@@ -368,7 +367,7 @@ class Projections(Engine):
     def _of(self, fit: Fit, clock: Clock) -> list[Projection]:
         """None if time is up, or if actions are made of variables."""
         model = fit.reduced.model
-        if isinstance(model.actions, Actions):
+        if model.actions.variables:
             return []
         try:
             check = clock.share(PROJECTION_SHARE).check

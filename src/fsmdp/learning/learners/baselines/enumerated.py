@@ -13,7 +13,6 @@ from fsmdp.foundation.checks import as_whole, check_size, show_count
 from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, tie_scale
 from fsmdp.learning.options import as_probability, as_scale, heuristic_label
 from fsmdp.model import variables
-from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
@@ -71,7 +70,7 @@ ENTRY_LIMIT = 2**25
 
 def count_states(name: str, structure: Structure, limit: int) -> int:
     """Number of states, or a SizeError when their transitions are too many to count."""
-    if isinstance(structure.actions, Actions):
+    if structure.actions.variables:
         raise ModelError(
             f"{name} counts every action by itself, and these are made of variables; use "
             "UCRLFactored or PSRLFactored, or the structure and environment of model.listed()."

@@ -12,7 +12,6 @@ from fsmdp.foundation.kinds import OneOf
 from fsmdp.learning.learners.baselines.enumerated import all_states, state_strides
 from fsmdp.learning.learners.learner import NEVER, CountingLearner, Learner, Planned
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
-from fsmdp.model.actions import Actions
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
@@ -109,7 +108,7 @@ def compile_given(structure: Structure, policy: Policy, limit: int = TABLE_LIMIT
     assert followed.act is not None  # chance alone has no function, and it is compiled
     table, joint = _table(structure, followed.act, limit), None
     n_states = table.shape[1]
-    if isinstance(structure.actions, Actions):
+    if structure.actions.variables:
         rows, table = np.unique(table.reshape(-1, table.shape[-1]), axis=0, return_inverse=True)
         table = table.reshape(-1, n_states)
         joint = listed_joint(structure.actions, len(structure.variables), rows)

@@ -16,7 +16,6 @@ from fsmdp.learning.learners.learner import NEVER, Planned, TieBreaker
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import as_positive, check_structure
-from fsmdp.model.actions import Actions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -68,7 +67,7 @@ class RLSVI(RememberingLearner):
         self.noise = as_positive(noise, "noise", "it is in units of the largest return")
         self.prior = as_positive(prior, "prior", "it is in units of the largest return")
         self.growth = growth_of(replan)
-        if isinstance(check_structure(self.name, structure).actions, Actions):
+        if check_structure(self.name, structure).actions.variables:
             raise ModelError(
                 f"{self.name} looks at every action of every state that it remembers, and these "
                 "are made of variables; use PSRLFactored, or the structure and environment of "
