@@ -17,7 +17,8 @@ import fsmdp
 from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.io.rddl.loading import object_basis
-from fsmdp.solver.tightening import BUDGET, Tightening
+from fsmdp.solver.engines.programs import BUDGET
+from fsmdp.solver.techniques import Tightening
 
 SECONDS = 20.0
 RING = 1000
@@ -51,10 +52,9 @@ def tightened(model, basis, seconds, grows):
         return problem_of_model(model, functions, clock=clock, budget=BUDGET)
 
     clock, began = Clock(seconds), time.perf_counter()
-    found = Tightening(model, basis, problem_of, grows=grows)
     curve = []
     try:
-        found.begin(clock)
+        found = Tightening(model, basis, problem_of, clock, grows=grows)
         while True:
             curve.append((time.perf_counter() - began, found.value, len(found.basis)))
             if clock.status is not None or found.advance(clock) is None:

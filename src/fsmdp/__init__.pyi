@@ -88,6 +88,6 @@ from .simulation.rollout import rollout as rollout
 __version__: str
 from .online.rollouts import Rollouts as Rollouts
 from .solver.engines.fits import Fitted as Fitted
+from .solver.invariants import find_invariants as find_invariants
 from .solver.plan import plan as plan
 from .solver.scheduler import Auto as Auto
-from .solver.tightening import find_invariants as find_invariants

@@ -9,7 +9,8 @@ from fsmdp.bounds.clock import NO_LIMIT
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.model.basis import Basis
 from fsmdp.reproduction.ippc.run import DOMAINS
-from fsmdp.solver.tightening import Tightening, regions_of
+from fsmdp.solver.engines.programs import regions_of
+from fsmdp.solver.techniques import Tightening
 
 pytest.importorskip("pyRDDLGym")
 
@@ -24,8 +25,7 @@ def bounds(model, size, rounds):
     def problem_of(basis, clock):
         return problem_of_model(model, basis, clock=clock, mini_bucket=size, invariants=invariants)
 
-    found = Tightening(model, Basis.singles(model), problem_of)
-    found.begin(NO_LIMIT)
+    found = Tightening(model, Basis.singles(model), problem_of, NO_LIMIT)
     for _ in range(rounds + 1):
         problem = found.problem
         parts = problem.network, problem.intervals, found.found.weights, problem.start

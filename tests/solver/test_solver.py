@@ -16,10 +16,10 @@ from fsmdp.bounds.normalise import unchanged
 from fsmdp.bounds.planner import Request
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.solver import judge as arena
+from fsmdp.solver.engines.programs import Bounding
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.scheduler import Scheduler
 from fsmdp.solver.state import SolverState
-from fsmdp.solver.tightening import Bounding
 
 FEW = settings(max_examples=12, deadline=None)
 

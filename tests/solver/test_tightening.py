@@ -13,16 +13,16 @@ from fsmdp.bounds.problem import problem_of_model
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
-from fsmdp.solver.tightening import LARGEST_REGION, Tightening, regions_of
+from fsmdp.solver.engines.programs import LARGEST_REGION, regions_of
+from fsmdp.solver.techniques import GrowBasis, Tightening, WidenMiniBuckets
 
 
 def tightening(model, blocks=None, share=0.0, **options):
     def problem_of(basis, clock):
         return problem_of_model(model, basis, clock=clock, **options)
 
-    found = Tightening(model, Basis.singles(model), problem_of, blocks=blocks, share=share)
-    found.begin(NO_LIMIT)
-    return found
+    basis = Basis.singles(model)
+    return Tightening(model, basis, problem_of, NO_LIMIT, blocks=blocks, share=share)
 
 
 def certified(found):
@@ -49,8 +49,9 @@ def test_growth_on_a_ring_of_six_does_better_than_all_pairs_with_as_many_functio
     model = sysadmin(6, horizon=8)
     found = tightening(model, Blocks((1,) * 8, 1.0))
     values = [found.found.value]
+    growing = GrowBasis()
     for _ in range(6):
-        assert found.grow(NO_LIMIT, 3)
+        assert growing.run(found, NO_LIMIT, 3)
         values.append(found.found.value)
     assert len(found.basis) <= 25
     assert values[0] == pytest.approx(7.5159, abs=1e-4)
@@ -91,13 +92,14 @@ def test_mini_buckets_widen_where_they_lose_until_nothing_is_lost():
     exact, found = tightening(model), tightening(model, mini_bucket=4)
     values = [found.found.value]
     assert values[0] > exact.found.value + 1e-3
-    while found.widen(NO_LIMIT):
+    widening = WidenMiniBuckets()
+    while widening.applies(found) and widening.run(found, NO_LIMIT):
         values.append(found.found.value)
     assert len(values) > 1
     assert values == sorted(values, reverse=True)
     assert values[-1] == pytest.approx(exact.found.value, abs=1e-5)
     assert certified(found) > fsmdp.solve_exactly(model).start_value
-    assert found.grow(NO_LIMIT)  # in the room that was given
+    assert GrowBasis().run(found, NO_LIMIT)  # in the room that was given
     assert found.found.value <= values[-1] + 1e-9
 
 
@@ -105,15 +107,15 @@ def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
     model = random_model(
         0, variables=6, actions=3, horizon=3, largest_size=2, largest_parents=3, rewards=4
     )
-    tried, widen = [], Tightening.widen
+    tried, widen = [], WidenMiniBuckets.run
 
-    def noted(self, clock):
-        tried.append(widen(self, clock))
+    def noted(self, to, clock):
+        tried.append(widen(self, to, clock))
         return tried[-1]
 
-    monkeypatch.setattr(Tightening, "widen", noted)
+    monkeypatch.setattr(WidenMiniBuckets, "run", noted)
     monkeypatch.setattr("fsmdp.solver.engines.programs.UNTIMED_GROWTH", 6)
-    monkeypatch.setattr("fsmdp.solver.tightening.BUDGET", 64)
+    monkeypatch.setattr("fsmdp.solver.engines.programs.BUDGET", 64)
     basis = Basis.singles(model)
     fsmdp.plan(model, basis, rounds=0, mini_bucket=4)
     assert tried == []
@@ -131,4 +133,4 @@ def test_a_room_that_nothing_fits_in_is_not_given(monkeypatch):
         raise WidthError("too wide")
 
     monkeypatch.setattr("fsmdp.elimination.mini_buckets.build", refuse)
-    assert found.widen(NO_LIMIT) is False
+    assert WidenMiniBuckets().run(found, NO_LIMIT) is False
