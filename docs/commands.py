@@ -1,4 +1,4 @@
-"""Make the page of the command line from the commands, and the table of learners of another page.
+"""Make the page of the command line from the commands, and the tables of learners and of engines.
 
 Run: python docs/commands.py
 """
@@ -13,9 +13,11 @@ from fsmdp.cli.entry import app
 from fsmdp.cli.lists import OF_LEARNERS, default_text, written_out
 from fsmdp.experiments.learners import options_of
 from fsmdp.learning.learners.registry import LEARNERS
+from fsmdp.solver.engine import ENGINES
 
 PAGE = Path(__file__).parent / "commands.md"
 EXPERIMENTS = Path(__file__).parent / "experiments.md"
+SOLVER = Path(__file__).parent / "solver.md"
 
 OPENING = """\
 # Command line
@@ -101,6 +103,20 @@ def experiments() -> str:
     return before + HEAD + rows + after[after.index("\n\n") + 1 :]
 
 
+ENGINES_HEAD = "| engine | stage | share | what it does |\n|---|---|---|---|\n"
+
+
+def solver() -> str:
+    """The page on the solver, with its table of engines as it should be."""
+    before, _, after = SOLVER.read_text(encoding="utf-8").partition(ENGINES_HEAD)
+    rows = "".join(
+        f"| `{engine.name}` | {engine.stage.name.lower()} | "
+        f"{'' if engine.share is None else f'{engine.share:.0%}'} | {engine.summary} |\n"
+        for engine in sorted(ENGINES.values(), key=lambda engine: engine.stage)
+    )
+    return before + ENGINES_HEAD + rows + after[after.index("\n\n") + 1 :]
+
+
 def short_option(name: str, option: tuple) -> str:
     """An option, and its default if it has one that does not depend on others."""
     default = option[1]
@@ -121,3 +137,4 @@ def page() -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     EXPERIMENTS.write_text(experiments(), encoding="utf-8")
+    SOLVER.write_text(solver(), encoding="utf-8")

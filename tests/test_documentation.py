@@ -23,6 +23,7 @@ from fsmdp.io.readers import BASES, read_basis
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.registry import LEARNERS
 from fsmdp.report.curves import CHARTS
+from fsmdp.solver.engine import ENGINES
 from fsmdp.solver.plan import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -91,7 +92,7 @@ def assert_printed(printed, shown):
 @pytest.fixture
 def own_registries(monkeypatch):
     """What a page registers is forgotten when it ends."""
-    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS, METHODS, CONFIDENCE, LEARNERS):
+    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS, METHODS, CONFIDENCE, LEARNERS, ENGINES):
         monkeypatch.setattr(registry, "_entries", dict(registry))
 
 
@@ -261,6 +262,12 @@ def test_the_table_of_learners_is_that_of_the_registry():
     making = script("commands")
     found = making.EXPERIMENTS.read_text(encoding="utf-8")
     assert making.experiments() == found, "out of date: run python docs/commands.py"
+
+
+def test_the_table_of_engines_is_that_of_the_registry():
+    making = script("commands")
+    found = making.SOLVER.read_text(encoding="utf-8")
+    assert making.solver() == found, "out of date: run python docs/commands.py"
 
 
 def test_the_picture_of_the_layers_is_that_of_the_imports():

@@ -137,6 +137,8 @@ class Engine(ABC):
 
     name: str
     stage: Stage
+    summary: str = ""
+    """One line of what it does, for the documentation."""
     share: float | None = None
     """Of the time that is left, which it ends after; None: as long as it takes."""
     untimed_seconds: float = math.inf

@@ -129,7 +129,7 @@ class Scheduler:
         state.compile(*engine.compiles)
         if engine.beside:
             # Compiled before anything runs beside it, and only what is used.
-            for later in self._waiting:
+            for later in list(self._waiting):
                 if self._applies(later):
                     state.compile(*later.compiles)
             self._beside.append(_Beside(engine, state))
@@ -210,6 +210,7 @@ class Scheduler:
 
     def _failed(self, engine: Engine, error: Exception) -> None:
         """Write into the log that an engine has failed; what others find still holds."""
+        self._waiting = [one for one in self._waiting if one is not engine]
         text = f"{engine.name}: {type(error).__name__}: {clip(str(error).partition(';')[0])}"
         self.state.note(text)
         if not isinstance(error, FsmdpError):

@@ -33,5 +33,10 @@ class Baselines(Engine):
             yield CandidatePolicy(name, array_policy(name, model, policy))
 
 
-SHORT = Baselines("baselines", Stage.FIRST)
-LONG = Baselines("baselines-of-long-episodes", Stage.FIRST, long=True)
+SHORT = Baselines("baselines", Stage.FIRST, "Doing nothing, and acting at random.")
+LONG = Baselines(
+    "baselines-of-long-episodes",
+    Stage.FIRST,
+    "Baselines, where episodes are so long that exact values come first.",
+    long=True,
+)

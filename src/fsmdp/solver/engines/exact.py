@@ -60,10 +60,18 @@ class ExactValues(Engine):
         )
 
 
-REACHABLE = ExactValues("exact-values", Stage.FIRST, REACHABLE_SHARE, compiles=("exact solver",))
+REACHABLE = ExactValues(
+    "exact-values",
+    Stage.FIRST,
+    "Exact values of the states that can be reached, or of all if that is quick; if they are "
+    "found, the model is solved.",
+    REACHABLE_SHARE,
+    compiles=("exact solver",),
+)
 ALL_STATES = ExactValues(
     "exact-values-of-all-states",
     Stage.LAST,
+    "Exact values, if they are expected within its share of the time.",
     EXACT_SHARE,
     EXACT_SECONDS,
     compiles=("exact solver",),

@@ -127,9 +127,29 @@ class Growth(Engine):
                 del growing[name]
 
 
-SINGLES = Fits("fits-of-singles", Stage.QUICK, compiles=("fits",), rounds=QUICK_ROUNDS)
-PAIRS = Fits("fits-of-pairs", Stage.MAIN, compiles=("fits",), pairs=True, rounds=FIRST_ROUNDS)
-GROWTH = Growth("growth", Stage.LAST, compiles=("fits",))
+SINGLES = Fits(
+    "fits-of-singles",
+    Stage.QUICK,
+    "Least squares backwards in steps over a pool of states that policies visit, with exact "
+    "expectations; each round adds what its policy visits.",
+    compiles=("fits",),
+    rounds=QUICK_ROUNDS,
+)
+PAIRS = Fits(
+    "fits-of-pairs",
+    Stage.MAIN,
+    "Fits with pairs of variables, and with values of projections as functions.",
+    compiles=("fits",),
+    pairs=True,
+    rounds=FIRST_ROUNDS,
+)
+GROWTH = Growth(
+    "growth",
+    Stage.LAST,
+    "Products of variables that explain most of what a fit leaves over are added to its basis, as "
+    "long as policies improve.",
+    compiles=("fits",),
+)
 
 
 @dataclass(frozen=True, slots=True)

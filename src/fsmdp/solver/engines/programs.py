@@ -387,4 +387,11 @@ class Programs(Engine):
         ]
 
 
-PROGRAMS = Programs("linear-programs", Stage.QUICK, compiles=("linear programs",), beside=True)
+PROGRAMS = Programs(
+    "linear-programs",
+    Stage.QUICK,
+    "Certified bounds from linear programs with singles, then pairs, and one policy each; then the "
+    "tightest is refined ([Bounds](bounds.md)). Runs beside all others.",
+    compiles=("linear programs",),
+    beside=True,
+)

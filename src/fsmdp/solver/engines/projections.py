@@ -377,4 +377,10 @@ class Projections(Engine):
             return []
 
 
-PROJECTIONS = Projections("projections", Stage.MAIN, compiles=("exact solver",))
+PROJECTIONS = Projections(
+    "projections",
+    Stage.MAIN,
+    "Exact values of the variables that actions move, or that are nearest to one reward, with all "
+    "others drawn as often as they are met; a greedy step in the whole model follows them.",
+    compiles=("exact solver",),
+)

@@ -83,7 +83,19 @@ class Search(Engine):
             yield CandidatePolicy(f"{name}, optimistic", found.optimistic, reduced)
 
 
-BELOW_TRIVIAL = Search("search-below-trivial-bound", Stage.MAIN, FIRST_SEARCH, compiles=("search",))
+BELOW_TRIVIAL = Search(
+    "search-below-trivial-bound",
+    Stage.MAIN,
+    "Search from the start between two bounds, where states have few successors: lowers the bound "
+    "with every backup, and is exact when both meet.",
+    FIRST_SEARCH,
+    compiles=("search",),
+)
 BELOW_BOUND = Search(
-    "search-below-bound", Stage.LAST, SEARCH_SHARE, compiles=("search",), needs_bound=True
+    "search-below-bound",
+    Stage.LAST,
+    "Search from the start below the tightest bound of the linear programs.",
+    SEARCH_SHARE,
+    compiles=("search",),
+    needs_bound=True,
 )

@@ -366,7 +366,7 @@ class Found:
     """What a search has found out about the start.
 
     `policy` is proved to earn `lower_bound` from the start, whatever happens outside its table;
-    no policy earns more than `upper_bound`. `hopeful` is the policy of the upper bounds as long as
+    no policy earns more than `upper_bound`. `optimistic` is the policy of the upper bounds as long as
     the bounds are far apart, and the same as `policy` afterwards: nothing is proved of it, and it
     may be the better one.
     """
@@ -422,7 +422,7 @@ def search(
     bounds are apart.
 
     `lower` are weights of values that a policy is certified to reach (L <= R + E L), with
-    `fallback` that policy. Otherwise `fallback` acts outside the table of `hopeful` only.
+    `fallback` that policy. Otherwise `fallback` acts outside the table of `optimistic` only.
 
     Source: McMahan, Likhachev, Gordon, Bounded Real-Time Dynamic Programming, ICML 2005.
     Cost: about as much memory as its limit if it is not solved before; a row of bounds for each

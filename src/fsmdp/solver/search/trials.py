@@ -253,7 +253,7 @@ def _other_action(
 
 @compiled(inner=True)
 def _best_action(graph: Graph, state: int, column: int, rows: Rows, optimistic: bool) -> int:
-    """The action of the largest upper bound if `hopeful`, else lower; the other one breaks ties."""
+    """The action of the largest upper bound if `optimistic`, else lower; the other one breaks ties."""
     best, best_first, best_second = -1, -np.inf, -np.inf
     for a in range(graph.first_action[state], graph.end_action[state]):
         upper, lower = graph.reward[a], graph.reward[a]
@@ -326,7 +326,7 @@ def choose_actions(
 ) -> int:
     """Actions of expanded states at a step, and the states that may follow, each once.
 
-    The action of the largest lower bound, or upper bound if `hopeful`; among those that are equal
+    The action of the largest lower bound, or upper bound if `optimistic`; among those that are equal
     up to rounding the one whose other bound is largest. `seen` holds a stamp for each state that
     was listed. Of states that cannot earn more than the floor nothing is listed. Returns how many
     follow.
