@@ -366,9 +366,9 @@ class Found:
     """What a search has found out about the start.
 
     `policy` is proved to earn `lower_bound` from the start, whatever happens outside its table;
-    no policy earns more than `upper_bound`. `optimistic` is the policy of the upper bounds as long as
-    the bounds are far apart, and the same as `policy` afterwards: nothing is proved of it, and it
-    may be the better one.
+    no policy earns more than `upper_bound`. `optimistic` is the policy of the upper bounds as long
+    as the bounds are far apart, and the same as `policy` afterwards: nothing is proved of it, and
+    it may be the better one.
     """
 
     upper_bound: float

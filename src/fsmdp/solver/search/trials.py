@@ -133,11 +133,11 @@ def run_trials(
     """Trials until so many were made, so much was done, the bounds have met or room runs out.
 
     Trials take turns. One follows the action of the largest upper bound: it lowers that bound, or
-    finds that it is true. One follows that of the largest lower bound and completes the policy in
-    hand; where nothing better than the floor is known yet it follows the upper bound. One does the
+    finds that it is true. One follows that of the largest lower bound and completes the policy so
+    far; where nothing better than the floor is known yet it follows the upper bound. One does the
     same except at one step, where it tries something else. With four turns, one follows the guide.
     Outcomes are drawn by how much of the gap they are to blame for. `tally` counts trials, entries
-    that backups went through, steps of the last trial that completed the policy in hand, how long
+    that backups went through, steps of the last trial that completed the policy so far, how long
     each kind has been without success, and what expansions have cost.
     """
     packing, floor, n_actions = ground.packing, ground.floor, ground.rules.n_actions
@@ -253,7 +253,7 @@ def _other_action(
 
 @compiled(inner=True)
 def _best_action(graph: Graph, state: int, column: int, rows: Rows, optimistic: bool) -> int:
-    """The action of the largest upper bound if `optimistic`, else lower; the other one breaks ties."""
+    """The action of the largest upper bound if `optimistic`, else lower; the other breaks ties."""
     best, best_first, best_second = -1, -np.inf, -np.inf
     for a in range(graph.first_action[state], graph.end_action[state]):
         upper, lower = graph.reward[a], graph.reward[a]
@@ -326,8 +326,8 @@ def choose_actions(
 ) -> int:
     """Actions of expanded states at a step, and the states that may follow, each once.
 
-    The action of the largest lower bound, or upper bound if `optimistic`; among those that are equal
-    up to rounding the one whose other bound is largest. `seen` holds a stamp for each state that
+    The action of the largest lower bound, or upper bound if `optimistic`; among those that are
+    equal up to rounding the one whose other bound is largest. `seen` holds a stamp for each state that
     was listed. Of states that cannot earn more than the floor nothing is listed. Returns how many
     follow.
     """
