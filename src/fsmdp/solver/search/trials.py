@@ -327,9 +327,9 @@ def choose_actions(
     """Actions of expanded states at a step, and the states that may follow, each once.
 
     The action of the largest lower bound, or upper bound if `optimistic`; among those that are
-    equal up to rounding the one whose other bound is largest. `seen` holds a stamp for each state that
-    was listed. Of states that cannot earn more than the floor nothing is listed. Returns how many
-    follow.
+    equal up to rounding the one whose other bound is largest. `seen` holds a stamp for each state
+    that was listed. Of states that cannot earn more than the floor nothing is listed. Returns how
+    many follow.
     """
     column = step * rows.ahead + rows.ahead
     found = 0
