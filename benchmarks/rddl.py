@@ -20,7 +20,7 @@ from rich.console import Console
 
 import fsmdp
 from fsmdp.bounds.bellman import network_of_model
-from fsmdp.bounds.greedy import greedy_policy
+from fsmdp.bounds.finish import greedy_policy
 
 console = Console(highlight=False, soft_wrap=True)
 DOCS = Path(__file__).parent.parent / "docs"

@@ -17,7 +17,7 @@ from rich.table import Table
 
 import fsmdp
 from fsmdp.bounds.bellman import network_of_structure
-from fsmdp.bounds.greedy import greedy_lookup
+from fsmdp.bounds.finish import greedy_lookup
 from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.policies.arrays import BY_CHANCE, GREEDILY, no_strides, policy_arrays
 from fsmdp.policies.greedy import BestActions, Greedy

@@ -1,6 +1,6 @@
 from . import domains as domains
 from .bounds.bound import Bound as Bound
-from .bounds.bundled import Bundled as Bundled
+from .bounds.bundle import Bundled as Bundled
 from .bounds.certificate import Certificate as Certificate
 from .bounds.clock import Status as Status
 from .bounds.cutting_planes import CuttingPlanes as CuttingPlanes

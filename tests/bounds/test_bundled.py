@@ -15,13 +15,15 @@ from fsmdp.bounds.bellman import state_means
 from fsmdp.bounds.bundle import (
     SAMPLES,
     Blocks,
+    Bundled,
     coarse_blocks,
+    divided,
     finest_blocks,
     minimise,
     minimise_by_rows,
     slopes,
+    tightest,
 )
-from fsmdp.bounds.bundled import Bundled, divided, tightest
 from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.bounds.problem import problem_of_model

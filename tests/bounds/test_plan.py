@@ -11,15 +11,10 @@ import pytest
 import fsmdp
 from fsmdp import ModelError, PlanningError, WidthError, domains
 from fsmdp.bounds.bellman import Intervals, network_of_model, state_means
+from fsmdp.bounds.bundle import finest_blocks
 from fsmdp.bounds.certificate import certify
-from fsmdp.bounds.joint import (
-    FEW_SECONDS,
-    Joint,
-    _engine,
-    seconds_by_cuts,
-    seconds_by_rows,
-    solve_joint,
-)
+from fsmdp.bounds.costs import FEW_SECONDS, prefers_rows, seconds_by_oracle, seconds_by_rows
+from fsmdp.bounds.joint import Joint, _engine, solve_joint
 from fsmdp.bounds.planner import Seconds, Tolerance
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.bounds.stagewise import Stagewise
@@ -202,13 +197,15 @@ def test_a_large_ring_is_left_to_rows_however_small_bundles_of_it_look():
     """Two hundred machines take a second by rows; a bundle has not ended after ten minutes."""
     model = fsmdp.domains.sysadmin(200)
     problem = problem_of_model(model, fsmdp.Basis.singles(model))
-    rows, cuts = seconds_by_rows(problem), seconds_by_cuts(problem)
-    assert FEW_SECONDS < rows < cuts
+    network = problem.network
+    rows = seconds_by_rows(network, network.horizon)
+    assert FEW_SECONDS < rows < seconds_by_oracle(network, finest_blocks(network))
     for left, kind in ((None, fsmdp.Joint), (60.0, fsmdp.Joint), (rows, fsmdp.Bundled)):
         assert isinstance(_engine(problem, 1e-6, left)[0], kind)
     crew = fsmdp.domains.sysadmin(20, administrators=3, horizon=20)
     counted = problem_of_model(crew, fsmdp.Basis.singles(crew))
-    assert FEW_SECONDS < seconds_by_rows(counted) < seconds_by_cuts(counted)
+    assert seconds_by_rows(counted.network, crew.horizon) > FEW_SECONDS
+    assert prefers_rows(counted.network, finest_blocks(counted.network))  # but not by far
     assert isinstance(_engine(counted, 1e-6, None)[0], fsmdp.Bundled)
 
 

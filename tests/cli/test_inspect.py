@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsmdp
-from fsmdp.bounds.joint import joined_variables, network_sizes
+from fsmdp.bounds.bellman import joined_variables, network_sizes
 from fsmdp.cli import entry
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.io.rddl_texts import KEEP, write_problem
 
 import fsmdp
-from fsmdp.bounds.joint import network_sizes
+from fsmdp.bounds.bellman import network_sizes
 
 
 def test_a_report_counts_what_a_model_has():

@@ -16,7 +16,7 @@ from tests.learning.learning_models import (
 
 import fsmdp
 from fsmdp import ModelError
-from fsmdp.bounds.greedy import greedy_policy
+from fsmdp.bounds.finish import greedy_policy
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.learning.learning_models import (
 import fsmdp
 from fsmdp import ModelError, domains
 from fsmdp.bounds.bellman import network_of_structure
-from fsmdp.bounds.greedy import greedy_lookup
+from fsmdp.bounds.finish import greedy_lookup
 from fsmdp.bounds.stagewise import StagewiseProgram
 from fsmdp.foundation.disk import write_arrays
 from fsmdp.learning.cells.confidence import CONFIDENCE

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fsmdp
 from fsmdp.bounds.bellman import network_of_structure
-from fsmdp.bounds.greedy import greedy_lookup
+from fsmdp.bounds.finish import greedy_lookup
 from fsmdp.domains.random import random_model
 from fsmdp.learning.learners.learner import TieBreaker
 from fsmdp.model.actions import ListedActions

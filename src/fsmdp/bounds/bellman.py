@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
 from typing import Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from fsmdp.bounds.restricting import OF_ACTIONS, Restriction, restrict
+from fsmdp.bounds.costs import LARGEST_PROGRAM
 from fsmdp.elimination import Elimination, Network, Rows, build, build_within
-from fsmdp.elimination.order import DEFAULT_LIMIT
+from fsmdp.elimination.counting import Addition, count_along
+from fsmdp.elimination.order import DEFAULT_LIMIT, Order, best_order, given_order
 from fsmdp.errors import ModelError, WidthError
 from fsmdp.foundation.checks import as_items
 from fsmdp.model.actions import ActionSpace
@@ -28,10 +31,109 @@ from fsmdp.model.structure import Structure, sum_of_discounts
 from fsmdp.model.tables import Floats, read_only_array
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 from fsmdp.policies.joint import joint_network
-from fsmdp.reductions.invariants import Invariant
+from fsmdp.reductions.invariants import Invariant, LocalInvariant, SumInvariant
 
 OPTIMISTIC, POINT, PESSIMISTIC = "optimistic", "point", "pessimistic"
 VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
+
+
+ROOM, FEW = 2, 2**12
+"""A restriction that no table of the network holds may cost so many times the entries of all
+tables, or so many entries."""
+
+OF_ACTIONS = -1
+"""In place of an invariant: the limit on joint actions."""
+
+QUICK = 1
+"""Orders that are tried to tell what a restriction costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """An invariant that restricts a network, and for a sum how it is counted there."""
+
+    invariant: int
+    additions: tuple[Addition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restricted:
+    """A network with constraints for some invariants, and which."""
+
+    network: Network
+    order: Sequence[int] | None = field(repr=False)
+    restrictions: tuple[Restriction, ...]
+
+
+def restrict(
+    network: Network, order: Sequence[int] | None, invariants: Sequence[Invariant]
+) -> Restricted:
+    """Add what restricts a network without making it much wider.
+
+    Tables over variables that some table of the network looks at cost nothing. Others, and sums,
+    are taken one kind after another as long as elimination stays within its room. Positions of
+    counters stand after those of all other variables.
+    Cost: an order of elimination for each sum, and two more.
+    """
+    found = Restricted(network, order, ())
+    if not invariants:
+        return found
+    holding: dict[int, list[set[int]]] = {}
+    for scope in set(network.all_scopes):
+        for position in scope:
+            holding.setdefault(position, []).append(set(scope))
+    free, others, sums = [], [], []
+    for number, one in enumerate(invariants):
+        if isinstance(one, SumInvariant):
+            sums.append(number)
+        elif any(scope.issuperset(one.scope) for scope in holding.get(one.scope[0], ())):
+            free.append(number)
+        elif all(position in holding for position in one.scope):
+            others.append(number)
+    found = _with_tables(found, invariants, free)
+    if others or sums:
+        most = max(FEW, ROOM * _order_of(found).total_entries)
+        steps = [partial(_with_tables, invariants=invariants, chosen=others)]
+        steps += [partial(_with_sum, invariants=invariants, number=number) for number in sums]
+        for widened in steps:
+            tried = widened(found)
+            if _order_of(tried).total_entries <= most:
+                found = tried
+    return found
+
+
+def _order_of(found: Restricted) -> Order:
+    network = found.network
+    if found.order is not None:
+        return given_order(found.order, network.all_scopes, network.sizes)
+    return best_order(network.all_scopes, network.sizes, QUICK)
+
+
+def _with_tables(
+    before: Restricted, invariants: Sequence[Invariant], chosen: Sequence[int]
+) -> Restricted:
+    tables = []
+    for number in chosen:
+        one = invariants[number]
+        assert isinstance(one, LocalInvariant)
+        tables.append((one.scope, one.allowed))
+    added = tuple(Restriction(number) for number in chosen)
+    network = before.network.with_constraints(tables)
+    return replace(before, network=network, restrictions=(*before.restrictions, *added))
+
+
+def _with_sum(before: Restricted, invariants: Sequence[Invariant], number: int) -> Restricted:
+    one, network = invariants[number], before.network
+    assert isinstance(one, SumInvariant)
+    counts = dict(zip(one.scope, one.counts, strict=True))
+    counters = count_along(_order_of(before), network.sizes, counts, one.least, one.most)
+    if not counters.constraints:
+        return before
+    return Restricted(
+        network.with_constraints(counters.constraints, counters.sizes),
+        None if before.order is None else counters.order,
+        (*before.restrictions, Restriction(number, counters.additions)),
+    )
 
 
 class Together(Protocol):
@@ -375,9 +477,6 @@ def _terms(network: BellmanNetwork, intervals: Intervals) -> list[Floats]:
     return found
 
 
-LARGEST_PROGRAM = 2_000_000
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BellmanRows:
     """Matrices of one step: how values, backups and messages enter its rows."""
@@ -431,3 +530,41 @@ def reward_scale(intervals: Intervals) -> float:
     """Divides right-hand sides so that a solver's absolute tolerances mean what they say."""
     largest = float(np.abs(intervals.rewards).max(initial=0.0))
     return largest if largest > 0 else 1.0
+
+
+CHOICES = ("shared", "separate")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkSize:
+    """One way to eliminate: its sizes, or why it is refused."""
+
+    elimination: str  # "shared" messages, or a "separate" network for each class of actions
+    induced_width: int | None
+    largest_table: int | None
+    rows: int | None
+    refused: str | None
+
+
+def network_sizes(
+    model: FactoredMDP, basis: Basis, limit: int = DEFAULT_LIMIT
+) -> tuple[NetworkSize, ...]:
+    """Sizes under every choice of elimination; nothing of the size of a table is made.
+
+    Cost: the marginals of the basis, and a few elimination orders for each choice.
+    """
+    return tuple(_size(model, basis, choice, limit) for choice in CHOICES)
+
+
+def _size(model: FactoredMDP, basis: Basis, choice: str, limit: int) -> NetworkSize:
+    try:
+        network, _ = network_of_model(model, basis, elimination=choice, limit=limit)
+    except WidthError as error:
+        return NetworkSize(choice, None, None, None, str(error))
+    found = network.elimination
+    return NetworkSize(choice, found.induced_width, found.largest_table, found.n_rows, None)
+
+
+def joined_variables(scopes: Sequence[Scope]) -> tuple[tuple[int, int], ...]:
+    """Edges of a cost network: pairs of variables that stand together in some scope."""
+    return tuple(sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)}))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from fsmdp.bounds.bellman import Restriction
 from fsmdp.bounds.certificate import Certificate
-from fsmdp.bounds.restricting import Restriction
 from fsmdp.elimination.schedule import Hint
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis

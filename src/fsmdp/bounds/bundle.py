@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -23,7 +24,6 @@ from scipy import sparse
 from scipy.sparse.linalg import factorized
 
 from fsmdp.bounds.bellman import (
-    LARGEST_PROGRAM,
     BellmanNetwork,
     Intervals,
     bellman_rows,
@@ -31,14 +31,21 @@ from fsmdp.bounds.bellman import (
     state_means,
     value_span,
 )
-from fsmdp.bounds.certificate import excesses_of
+from fsmdp.bounds.certificate import excesses_of, seconds_of_excesses
 from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, REACH, Clock, Solution, Status, Stopped
 from fsmdp.bounds.conditioning import conditioning_of
+from fsmdp.bounds.costs import has_stages
+from fsmdp.bounds.finish import Solved, finish
 from fsmdp.bounds.highs import InteriorProgram
 from fsmdp.bounds.inequalities import Cuts, States, joined, parts_of
+from fsmdp.bounds.plan import Plan
+from fsmdp.bounds.planner import Count, Planner, Seconds, Tolerance
+from fsmdp.bounds.problem import Problem
+from fsmdp.bounds.stagewise import StagewiseProgram, StagewiseSolution
 from fsmdp.elimination import Maximum
 from fsmdp.elimination.compiled_schedule import flatten
 from fsmdp.elimination.rows import sample
+from fsmdp.errors import ModelError
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
@@ -510,21 +517,6 @@ def _sampled(
     return joined(parts), np.concatenate(measure)
 
 
-def prefers_rows(network: BellmanNetwork, blocks: Blocks) -> bool:
-    """Whether rows are expected to take less time than a bundle; a crude estimate of both."""
-    elimination, links = network.elimination, len(blocks.links)
-    n_rows = links * elimination.n_rows
-    rows = n_rows * 2e-5 * (1 + 2.0**elimination.induced_width / 32)
-    functions = len(network.basis)
-    masters = 4e-7 * blocks.n_blocks * functions**3
-    oracles = 2e-9 * links * elimination.schedule.n_terms
-    return n_rows <= LARGEST_PROGRAM and rows < ROUNDS * (masters + oracles)
-
-
-ROUNDS = 40
-"""Of a bundle, roughly."""
-
-
 def slopes(
     model: FactoredMDP,
     basis: Basis,
@@ -575,3 +567,134 @@ def _next_means(cases: Cases[Table], columns: States, actions: States, n_actions
             table = cases.groups[number]
             found[rows] = table.values[tuple(columns[p, rows] for p in table.scope)]
     return found
+
+
+COARSE = 1e-4
+"""Tolerance of blocks that will be divided, in spans of values."""
+
+STAGES_SHARE = 0.3
+"""Of the time, at most, for the stages that a policy comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled(Planner):
+    """A known model's tightest bound where rows would be many: an oracle and a stabilised master.
+
+    The policy is greedy in the stages, one program for each step, where their rows are few enough.
+    """
+
+    tolerance: Tolerance = 1e-6
+    max_rounds: Count = 1000
+    time_limit: Seconds = None
+
+    def solve(self, problem: Problem, clock: Clock | None = None) -> Plan:
+        """The joint program of all steps, or the stationary one if the horizon is infinite."""
+        clock = clock or self.own_clock
+        if not problem.intervals.exact:
+            raise ModelError(
+                "method 'bundled' plans in known models; this one is known up to intervals, use "
+                "method='joint' or 'cutting-planes'."
+            )
+        solving = clock.part(seconds_of_excesses(problem.network))
+        policy = stage_weights(problem, solving.share(STAGES_SHARE))
+        blocks, found = tightest(problem, solving, self.tolerance, self.max_rounds)
+        return plan_of(problem, blocks, found, clock, policy, self.tolerance)
+
+
+def plan_of(
+    problem: Problem,
+    blocks: Blocks,
+    found: BundleSolution,
+    clock: Clock,
+    policy: StagewiseSolution | None = None,
+    tolerance: float = CONFIRMED,
+) -> Plan:
+    """A plan of a bundle's weights, and the policy of others if there are any."""
+    lengths = f"{blocks.n_blocks} blocks of steps" if blocks.lengths else "one block"
+    seconds = {} if policy is None else {"stages": policy.seconds}
+    solved = Solved(
+        "bundled",
+        found.status,
+        found.weights,
+        found.value,
+        found.lower,
+        rows=len(found.cuts),
+        columns=found.shared.size,
+        iterations=found.rounds,
+        seconds=seconds | {"bundle": found.seconds},
+        policy_weights=None if policy is None else policy.weights,
+        choices=(f"bound: {lengths}, {found.rounds} rounds of cuts",),
+        tolerance=tolerance,
+    )
+    return finish(problem, solved, clock)
+
+
+def stage_weights(problem: Problem, clock: Clock) -> StagewiseSolution | None:
+    """Weights for a policy, stage by stage, where rows are few enough and time suffices."""
+    if not has_stages(problem.network):
+        return None
+    with suppress(Stopped):
+        stages = clock.run(lambda: StagewiseProgram(problem.network, problem.uniform))
+        found = stages.solve(problem.intervals, problem.view, problem.means, clock)
+        if found.status in (Status.OPTIMAL, Status.INACCURATE):
+            return found
+    return None
+
+
+def tightest(
+    problem: Problem, clock: Clock, tolerance: float = 1e-6, max_rounds: int = 1000
+) -> tuple[Blocks, BundleSolution]:
+    """The smallest value of every step by itself, or of the finest blocks that time suffices for.
+
+    Blocks are divided in two until none is left; each division starts from the weights and cuts of
+    the one before, so that its value is never larger.
+    """
+    blocks = coarse_blocks(problem.network)
+    span = value_span(problem.network, problem.intervals)
+    found = None
+    rounds = 0
+    while True:
+        last = blocks.is_finest
+        try:
+            new = minimise(
+                problem.network,
+                problem.intervals,
+                problem.means,
+                blocks,
+                None if found is None else found.shared,
+                None if found is None else found.cuts,
+                enough=span * (tolerance if last else max(tolerance, COARSE)),
+                max_rounds=max_rounds,
+                clock=clock,
+            )
+        except Stopped:
+            if found is None:
+                raise
+            return blocks, replace(found, status=clock.status or Status.TIME_LIMIT)
+        rounds += new.rounds
+        found = (
+            new if found is None or new.value <= found.value else replace(found, status=new.status)
+        )
+        found = replace(found, rounds=rounds)
+        if last or new.status is not Status.OPTIMAL:
+            return blocks, found
+        finer = blocks.divided()
+        found, blocks = divided(found, blocks, finer), finer
+
+
+def divided(found: BundleSolution, blocks: Blocks, finer: Blocks) -> BundleSolution:
+    """The same weights and cuts in a finer division."""
+    parents, links = blocks.parents(finer)
+    held = found.held
+    parts, duals = [], []
+    for old, new in enumerate(links):
+        part = held.at(np.flatnonzero(held.steps == old))
+        for number in new:
+            parts.append(Cuts(np.full(len(part), number), part.states, part.actions))
+            duals.append(np.full(len(part), finer.links[number].weight / max(1, len(part))))
+    return replace(
+        found,
+        shared=found.shared[parents],
+        cuts=joined(parts),
+        measure=np.concatenate(duals),
+    )

@@ -27,8 +27,7 @@ from fsmdp.bounds.bellman import (
 from fsmdp.bounds.certificate import each_excess, lifts_of, seconds_of_excesses
 from fsmdp.bounds.clock import NO_LIMIT, REACH, Clock, Solution, Status, Stopped, dual_bound
 from fsmdp.bounds.conditioning import Conditioning, conditioning_of
-from fsmdp.bounds.finish import Solved, finish
-from fsmdp.bounds.greedy import greedy_lookup
+from fsmdp.bounds.finish import Solved, finish, greedy_lookup
 from fsmdp.bounds.highs import InteriorProgram
 from fsmdp.bounds.inequalities import Cuts, States, function_values, inequalities, joined
 from fsmdp.bounds.plan import Plan

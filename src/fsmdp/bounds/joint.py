@@ -11,30 +11,26 @@ which follows itself.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.bounds.bellman import (
-    LARGEST_PROGRAM,
     BellmanNetwork,
     Intervals,
     bellman_rows,
     constant_value,
-    network_of_model,
     reward_scale,
     value_span,
 )
-from fsmdp.bounds.bundled import Bundled
+from fsmdp.bounds.bundle import Bundled, finest_blocks
 from fsmdp.bounds.certificate import seconds_of_excesses
 from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Solution, Status, Stopped
 from fsmdp.bounds.conditioning import Conditioning, conditioning_of
+from fsmdp.bounds.costs import SECOND_OPINION_UP_TO, prefers_rows, trusts_rows
 from fsmdp.bounds.cutting_planes import CuttingPlanes
 from fsmdp.bounds.finish import Solved, finish
 from fsmdp.bounds.highs import INTERIOR, SIMPLEX, InteriorProgram, LiveProgram
@@ -42,15 +38,8 @@ from fsmdp.bounds.plan import Plan, Record
 from fsmdp.bounds.planner import Planner, Seconds, Size, Solver, Tolerance, log, require_optimism
 from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import Stagewise
-from fsmdp.elimination.order import DEFAULT_LIMIT
-from fsmdp.errors import ModelError, PlanningError, WidthError
-from fsmdp.model.basis import Basis
-from fsmdp.model.mdp import FactoredMDP
+from fsmdp.errors import ModelError, PlanningError
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope
-
-SECOND_OPINION_UP_TO = 50_000
-"""Rows up to which the simplex method decides what the interior-point method left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,14 +284,6 @@ def _explain_failure(
         )
 
 
-FEW_SECONDS, MOST_SECONDS = 1.0, 60.0
-"""That rows may be expected to take: below the first they are always preferred to bundles, above
-the second never, since they say nothing before they are done."""
-
-CAUTION = 8.0
-"""So many times faster than bundles rows must look to be preferred: where actions are counted they
-took fifteen times as long as they look, and bundles a fifth."""
-
 UNSOLVED = (Status.INACCURATE, Status.FAILED, Status.INFEASIBLE)
 
 
@@ -346,16 +327,12 @@ class Programs(Planner):
 
 
 def _engine(problem: Problem, tolerance: float, left: float | None) -> tuple[Planner, str]:
-    """Rows where they are soon solved; otherwise bundles in a known model, and cuts in any other.
-
-    A bundle's masters grow with the basis as those of cuts do, its oracle with the network.
-    """
-    rows = seconds_by_rows(problem) if rows_fit(problem) else math.inf
-    cuts = seconds_by_cuts(problem)
-    patience = min(MOST_SECONDS, cuts / CAUTION, math.inf if left is None else left / 2)
-    if problem.intervals.exact and rows > max(FEW_SECONDS, patience):
+    """Rows where they are soon solved; else bundles in a known model, and cuts in any other."""
+    network = problem.network
+    blocks = finest_blocks(network)
+    if problem.intervals.exact and not trusts_rows(network, blocks, left):
         return Bundled(tolerance), "bound: the joint program, by bundles"
-    if rows <= cuts:
+    if problem.intervals.exact or prefers_rows(network, blocks):
         return Joint(), "bound: the joint program, by rows"
     return CuttingPlanes(tolerance), "bound: the joint program, by cutting planes"
 
@@ -365,28 +342,6 @@ def _unless_stopped(planner: Planner, problem: Problem, clock: Clock) -> Plan | 
         return planner.solve(problem, clock)
     except Stopped:
         return None
-
-
-def seconds_by_rows(problem: Problem) -> float:
-    """What the joint program by rows takes, roughly: fill grows with the width of the network."""
-    network = problem.network
-    rows = network.n_weight_rows * network.elimination.n_rows
-    return rows * 2e-5 * (1 + 2.0**network.elimination.induced_width / 32)
-
-
-def seconds_by_cuts(problem: Problem) -> float:
-    """What cutting planes take, roughly: some dozen masters and oracles."""
-    network = problem.network
-    functions, steps = len(network.basis), network.n_weight_rows
-    master = 4e-8 * (steps * functions) ** 2 * functions
-    oracle = 1e-8 * steps * network.elimination.n_rows
-    return 30 * (master + oracle)
-
-
-def rows_fit(problem: Problem) -> bool:
-    """Whether the rows of the joint program are few enough to be written down."""
-    network = problem.network
-    return network.n_weight_rows * network.elimination.n_rows <= LARGEST_PROGRAM
 
 
 def _joined(policy: Plan, bound: Plan) -> Plan:
@@ -419,41 +374,3 @@ def _with_choices(found: Plan, *choices: str) -> Plan:
     return replace(
         found, record=replace(record, method="programs", choices=(*record.choices, *choices))
     )
-
-
-CHOICES = ("shared", "separate")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NetworkSize:
-    """One way to eliminate: its sizes, or why it is refused."""
-
-    elimination: str  # "shared" messages, or a "separate" network for each class of actions
-    induced_width: int | None
-    largest_table: int | None
-    rows: int | None
-    refused: str | None
-
-
-def network_sizes(
-    model: FactoredMDP, basis: Basis, limit: int = DEFAULT_LIMIT
-) -> tuple[NetworkSize, ...]:
-    """Sizes under every choice of elimination; nothing of the size of a table is made.
-
-    Cost: the marginals of the basis, and a few elimination orders for each choice.
-    """
-    return tuple(_size(model, basis, choice, limit) for choice in CHOICES)
-
-
-def _size(model: FactoredMDP, basis: Basis, choice: str, limit: int) -> NetworkSize:
-    try:
-        network, _ = network_of_model(model, basis, elimination=choice, limit=limit)
-    except WidthError as error:
-        return NetworkSize(choice, None, None, None, str(error))
-    found = network.elimination
-    return NetworkSize(choice, found.induced_width, found.largest_table, found.n_rows, None)
-
-
-def joined_variables(scopes: Sequence[Scope]) -> tuple[tuple[int, int], ...]:
-    """Edges of a cost network: pairs of variables that stand together in some scope."""
-    return tuple(sorted({pair for scope in set(scopes) for pair in combinations(scope, 2)}))

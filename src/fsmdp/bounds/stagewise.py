@@ -20,6 +20,7 @@ from fsmdp.bounds.bellman import OPTIMISTIC, BellmanNetwork, Intervals, bellman_
 from fsmdp.bounds.certificate import seconds_of_excesses
 from fsmdp.bounds.clock import NO_LIMIT, Clock, Status
 from fsmdp.bounds.conditioning import Conditioning, conditioning_of, scaling
+from fsmdp.bounds.costs import INTERIOR_FROM
 from fsmdp.bounds.finish import Solved, finish
 from fsmdp.bounds.highs import (
     INTERIOR,
@@ -99,9 +100,6 @@ def left_to_earn(network: BellmanNetwork, intervals: Intervals) -> Floats:
         ceilings[step] = after = most + network.discount * after
     return ceilings
 
-
-INTERIOR_FROM = 500
-"""Rows from which ten interior solves take less time than a cold and nine warm simplex ones."""
 
 MOST_ITERATIONS = 100
 """For each row and column: where numbers span many orders of magnitude, simplex steps may go round

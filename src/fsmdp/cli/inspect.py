@@ -119,7 +119,7 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
 
 def model_facts(model: Any) -> dict[str, Any]:
     """Sizes of a model, and of the cost networks of the ready-made bases."""
-    from fsmdp.bounds.joint import network_sizes
+    from fsmdp.bounds.bellman import network_sizes
     from fsmdp.io.readers import BASES
 
     bases = {}

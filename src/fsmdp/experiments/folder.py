@@ -177,8 +177,7 @@ def _network(model: FactoredMDP, basis: Basis) -> dict[str, Any]:
 
     That of all scopes together, or of the default action's if the planner's width is theirs.
     """
-    from fsmdp.bounds.bellman import network_of_model
-    from fsmdp.bounds.joint import joined_variables
+    from fsmdp.bounds.bellman import joined_variables, network_of_model
     from fsmdp.elimination.order import best_order
 
     try:

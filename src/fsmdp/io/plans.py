@@ -13,14 +13,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
-from fsmdp.bounds.bellman import VIEWS
+from fsmdp.bounds.bellman import OF_ACTIONS, VIEWS, Restriction
 from fsmdp.bounds.bound import Arrays, Bound, FiledProof, LinearProof, Program
 from fsmdp.bounds.certificate import Certificate, Witness
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
 from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
 from fsmdp.bounds.proofs import PROOFS, Count, Positions, filed, finite
-from fsmdp.bounds.restricting import OF_ACTIONS, Restriction
 from fsmdp.elimination.schedule import Hint
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.checks import clip, show

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from fsmdp.bounds.bellman import Weights
-from fsmdp.bounds.bundled import Bundled
+from fsmdp.bounds.bundle import Bundled
 from fsmdp.bounds.cutting_planes import CuttingPlanes
 from fsmdp.bounds.ellipsoid import Ellipsoid
 from fsmdp.bounds.gap import Line

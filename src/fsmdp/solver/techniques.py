@@ -19,15 +19,15 @@ from fsmdp.bounds.bundle import (
     Blocks,
     BundleSolution,
     coarse_blocks,
+    divided,
     minimise,
     minimise_by_rows,
     pairs_of,
-    prefers_rows,
     slopes,
 )
-from fsmdp.bounds.bundled import divided
 from fsmdp.bounds.certificate import excesses_of
 from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.costs import prefers_rows
 from fsmdp.bounds.inequalities import Cuts
 from fsmdp.bounds.problem import Problem
 from fsmdp.elimination import Room, widened, with_room

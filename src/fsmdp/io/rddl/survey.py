@@ -181,7 +181,7 @@ def network_widths(model: FactoredMDP) -> dict[str, int]:
 
     None is refused for its size, since no table has more entries than there are states.
     """
-    from fsmdp.bounds.joint import network_sizes
+    from fsmdp.bounds.bellman import network_sizes
 
     found = network_sizes(model, Basis.singles(model), limit=table_size(model.sizes))
     return {

@@ -16,7 +16,7 @@ from fsmdp.bounds.bellman import (
     network_of_structure,
 )
 from fsmdp.bounds.certificate import certify
-from fsmdp.bounds.greedy import q_entries_of
+from fsmdp.bounds.finish import q_entries_of
 from fsmdp.bounds.highs import SIMPLEX
 from fsmdp.bounds.joint import solve_joint
 from fsmdp.bounds.plan import Plan

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsmdp.bounds.bellman import Intervals
-from fsmdp.bounds.greedy import q_entries_of
+from fsmdp.bounds.finish import q_entries_of
 from fsmdp.errors import ModelError
 from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
 from fsmdp.learning.cells.confidence import CONFIDENCE

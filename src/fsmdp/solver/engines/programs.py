@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from fsmdp.bounds.bellman import Weights
-from fsmdp.bounds.bundled import may_go_by_stages, plan_of
+from fsmdp.bounds.bundle import plan_of
 from fsmdp.bounds.clock import Clock, Status, Stopped
+from fsmdp.bounds.costs import MOST_JOINT_ROWS, has_stages
 from fsmdp.bounds.joint import Joint
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.problem import Problem, Trivial, problem_of_model
@@ -58,9 +59,6 @@ STAGES_SHARE = 0.6
 
 STAGES_TO_ALL = 3.0
 """All steps in one take about so much longer than stages."""
-
-MOST_JOINT_ROWS = 500_000
-"""Rows of all steps in one, beyond which it is left to cuts."""
 
 INVARIANTS_SHARE = 0.2
 """Of the time for a program, to prove invariants of its model."""
@@ -223,7 +221,7 @@ class Bounding:
             began, part = time.perf_counter(), clock.share(STAGES_SHARE)
             problem = self._problem_of(program, (), basis, part)
             expected = 0.0
-            if may_go_by_stages(problem):
+            if has_stages(problem.network):
                 yield from self._if_solved(program, Stagewise().solve(problem, part))
                 expected = STAGES_TO_ALL * (time.perf_counter() - began)
             network, left = problem.network, clock.left()
