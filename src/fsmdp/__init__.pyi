@@ -74,7 +74,7 @@ from .policies.greedy import Greedy as Greedy
 from .reductions.actions import factored as factored
 from .reductions.invariants import LocalInvariant as LocalInvariant
 from .reductions.invariants import SumInvariant as SumInvariant
-from .reductions.joined import Joined as Joined
+from .reductions.joining import Joined as Joined
 from .reductions.joining import join as join
 from .report import plot as plot
 from .simulation.environment import Absorbing as Absorbing

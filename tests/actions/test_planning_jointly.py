@@ -110,7 +110,7 @@ def test_rows_of_what_is_not_allowed_are_left_out(seed):
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
-def test_counting_lets_at_most_so_many_off_zero(most):
+def test_counting_lets_at_most_so_many_nonzero(most):
     rng = np.random.default_rng(most)
     actions = fsmdp.Actions([fsmdp.Variable(f"a{i}", 2 + i % 2) for i in range(8)], at_most=most)
     scopes = [tuple(sorted(rng.permutation(8)[:2].tolist())) for _ in range(7)]

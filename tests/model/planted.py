@@ -12,7 +12,7 @@ WAYS = ("joint", "latent", "chain", "apart")
 def planted_model(seed, ways=WAYS):
     """A model and its planted groups, by name.
 
-    From states in which two members are off 0 anything may happen, so that nothing holds that
+    From states in which two members are nonzero anything may happen, so that nothing holds that
     does not hold by induction.
     """
     rng = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def _cases(rng, actions):
 
 
 def _legal(group):
-    """Assignments of a group with at most one member off 0."""
+    """Assignments of a group with at most one member nonzero."""
     return [one for one in product(*(range(v.size) for v in group)) if np.count_nonzero(one) <= 1]
 
 

@@ -17,7 +17,7 @@ import fsmdp
 from fsmdp import LocalInvariant, ModelError, SumInvariant, domains, find_invariants
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.model import supports
-from fsmdp.reductions.invariants import check_invariants, off_zero, prove
+from fsmdp.reductions.invariants import check_invariants, count_each_nonzero, prove
 
 SEEDS = st.integers(0, 100_000)
 
@@ -74,10 +74,13 @@ def test_the_number_of_tokens_is_found_to_be_conserved(start):
 def test_limits_that_are_too_tight_grow_to_those_that_hold():
     model = tokens(5, 2)
     scope = (0, 1, 2, 3, 4)
-    (found,) = prove(model, {}, [SumInvariant(scope, off_zero(scope, model.sizes), 2, 2)])
+    (found,) = prove(model, {}, [SumInvariant(scope, count_each_nonzero(scope, model.sizes), 2, 2)])
     assert (found.least, found.most) == (2, 2)
     # Two neighbours can hand on one each, and then two: nothing is known of two alone.
-    assert prove(model, {}, [SumInvariant((0, 1), off_zero((0, 1), model.sizes), 1, 1)]) == ()
+    assert (
+        prove(model, {}, [SumInvariant((0, 1), count_each_nonzero((0, 1), model.sizes), 1, 1)])
+        == ()
+    )
 
 
 def test_one_who_is_inside_came_through_a_door_that_never_closes():

@@ -235,7 +235,7 @@ def test_policies_of_every_kind_act_in_the_original():
 
 def test_groups_that_are_not_exclusive_are_refused():
     model = walker(initial={"at(0)": 1, "at(1)": 1})
-    with pytest.raises(ModelError, match="could not be proved never to be off 0 together"):
+    with pytest.raises(ModelError, match="could not be proved never to be nonzero together"):
         join(model, [["at(0)", "at(1)"]])
     with pytest.raises(ModelError, match="is in group number 0 too"):
         join(walker(), [["at(0)", "at(1)"], ["at(1)", "at(2)"]])

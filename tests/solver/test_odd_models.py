@@ -58,7 +58,7 @@ def test_a_discount_too_near_one_is_told_what_to_use_instead():
 
 
 def test_states_that_cannot_be_reached_have_actions_as_well():
-    """Two exclusive variables are joined; a state with both off 0 is none of the joined model's."""
+    """Two exclusive variables are joined; no joined state has both nonzero."""
     moves = np.array([[0.5, 0.5], [1.0, 0.0]])
     model = fsmdp.FactoredMDP(
         [fsmdp.Variable("here", 2), fsmdp.Variable("there", 2)],

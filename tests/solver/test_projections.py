@@ -10,6 +10,7 @@ from fsmdp import ANY, Case, Conditional, FactoredMDP, Reward, Variable, domains
 from fsmdp.bounds.clock import Stopped
 from fsmdp.errors import SizeError
 from fsmdp.exact.flat import enumerate_states
+from fsmdp.reductions.projection import Project
 from fsmdp.simulation.rollout import rollout
 from fsmdp.solver.engines import projections as projecting
 from fsmdp.solver.engines.projections import (
@@ -17,7 +18,6 @@ from fsmdp.solver.engines.projections import (
     frequencies_of,
     functions_of,
     policy_of,
-    project,
     projections_of,
 )
 from fsmdp.solver.fitting import Choices, Fitting, empty_pool, first_basis, with_scopes, with_states
@@ -40,7 +40,7 @@ def test_a_projection_onto_all_variables_is_the_model(seed, endless):
         seed, horizon=None if endless else 4, discount=0.8 if endless else 1.0
     )
     everything = range(len(model.variables))
-    projected = project(model, everything, range(len(model.rewards)), uniform(model))
+    projected = Project(everything, range(len(model.rewards)), uniform(model)).apply(model).model
     one, other = enumerate_states(model), enumerate_states(projected)
     np.testing.assert_allclose(other.transitions, one.transitions, atol=1e-12)
     np.testing.assert_allclose(other.rewards, one.rewards, atol=1e-12)
@@ -55,7 +55,8 @@ def test_other_variables_are_averaged_at_their_frequencies(seed):
     rng = np.random.default_rng(seed)
     frequencies = [rng.dirichlet(np.ones(size)) for size in model.sizes]
     kept = int(rng.integers(len(model.variables)))
-    found = enumerate_states(project(model, [kept], range(len(model.rewards)), frequencies))
+    projected = Project([kept], range(len(model.rewards)), frequencies).apply(model)
+    found = enumerate_states(projected.model)
     flat = enumerate_states(model)
     chances = np.ones(len(flat.states))
     for variable, frequency in enumerate(frequencies):

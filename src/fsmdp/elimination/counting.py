@@ -30,10 +30,10 @@ class Counters:
     additions: tuple[Addition, ...]
 
 
-def count_off_zero(
+def count_nonzero(
     order: Order, sizes: Sequence[int], counted: Sequence[int], most: int
 ) -> Counters:
-    """Constraints that let at most `most` of the counted variables be off 0."""
+    """Constraints that let at most `most` of the counted variables be nonzero."""
     counts = {
         variable: [int(value > 0) for value in range(sizes[variable])] for variable in counted
     }

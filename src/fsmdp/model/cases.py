@@ -237,3 +237,11 @@ def _with_largest_group_first(
         tuple(cases[group] for group in used),
         {action: renumbered[group] for action, group in group_of_action.items()},
     )
+
+
+def by_actions(cases: Cases[Item], actions: Sequence[str]) -> list[tuple[list[str] | _Any, Item]]:
+    """Each group with the names of its actions; ANY for the first, whose are listed nowhere."""
+    listed: list[list[str]] = [[] for _ in cases]
+    for action, group in cases.exceptions.items():
+        listed[group].append(actions[action])
+    return list(zip([ANY, *listed[1:]], cases, strict=True))

@@ -43,10 +43,10 @@ Cubes = tuple[Cube, ...]
 EVERYWHERE: Cubes = (Cube((), ()),)
 
 
-def where_off_zero(
+def where_nonzero(
     scope: Scope, ancestry: Ancestry, dynamics: Dynamics, sizes: Sequence[int]
 ) -> Cubes:
-    """Current values from which all variables of a scope can be off 0 after a step.
+    """Current values from which all variables of a scope can be nonzero after a step.
 
     Zero probabilities alone count as impossible, whatever is multiplied: the arithmetic is that of
     truth values, in which nothing underflows. Above a limit the answer is EVERYWHERE, a superset.
@@ -166,9 +166,9 @@ MOST_COMPARISONS = 2**25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exclusive(Rebuilt):
-    """Groups of variables of which at most one is off 0, and all pairs that were proved.
+    """Groups of variables of which at most one is nonzero, and all pairs that were proved.
 
-    `pairs[i, j]` says that variables i and j are never off 0 together, `pairs[i, i]` that i is
+    `pairs[i, j]` says that variables i and j are never nonzero together, `pairs[i, i]` that i is
     always 0. Groups are disjoint. The states in which every pair holds are closed: the start is
     one of them, and no action leads out.
     """
@@ -181,15 +181,15 @@ class Exclusive(Rebuilt):
 
 
 def exclusive_groups(model: FactoredMDP) -> Exclusive:
-    """The groups of variables of which provably at most one is off 0 at a time.
+    """The groups of variables of which provably at most one is nonzero at a time.
 
-    Induction over one step. All pairs that cannot be off 0 together at the start are assumed;
+    Induction over one step. All pairs that cannot be nonzero together at the start are assumed;
     a pair falls if, from some state in which all pairs still assumed hold, some action can put
-    both off 0; what remains when no more fall holds forever. Then the pairs that hold are covered
+    both nonzero; what remains when no more fall holds forever. Then the pairs that hold are covered
     by disjoint cliques, those that save the most states first.
     Only zero probabilities count as impossible, and what is too large to look at as possible.
     Cost: for each pair the action groups that tell it apart, times the cubes of assignments from
-    which each of the two can be off 0; again for pairs whose parents lose one.
+    which each of the two can be nonzero; again for pairs whose parents lose one.
     """
     model = check_model(model, "exclusive groups").listed()
     pairs = exclusive_pairs(model)
@@ -197,7 +197,7 @@ def exclusive_groups(model: FactoredMDP) -> Exclusive:
 
 
 def exclusive_pairs(model: FactoredMDP) -> Booleans:
-    """All pairs that are proved never to be off 0 together; (i, i) where i is always 0."""
+    """All pairs that are proved never to be nonzero together; (i, i) where i is always 0."""
     return prove_pairs(model, ~_together_at_start(model))
 
 
@@ -225,7 +225,7 @@ def prove_pairs(model: FactoredMDP, assumed: Booleans) -> Booleans:
 
 
 def _together_at_start(model: FactoredMDP) -> Booleans:
-    """Whether two variables can both be off 0 at the start, which draws each by itself."""
+    """Whether two variables can both be nonzero at the start, which draws each by itself."""
     off = np.array([(one[1:] > 0).any() for one in model.initial_distributions()])
     return np.asarray(np.logical_and.outer(off, off))
 
@@ -236,11 +236,11 @@ class _Literals:
 
     needs: int
     excludes: int  # other values of what it needs
-    off: tuple[int, ...]  # variables it needs off 0
+    off: tuple[int, ...]  # variables it needs nonzero
 
 
 class _Steps:
-    """Which variables can be off 0 after a step, under assumptions about the state before it."""
+    """Which variables can be nonzero after a step, under assumptions about the state before it."""
 
     def __init__(self, model: FactoredMDP) -> None:
         self._model = model
@@ -267,7 +267,7 @@ class _Steps:
         self._forbidden = {}
 
     def possible(self, i: int, j: int) -> bool:
-        """Whether some action can lead to both being off 0."""
+        """Whether some action can lead to both being nonzero."""
         if i == j:
             return any(self._consistent(cubes) for cubes in self._ones[i])
         if self._drawn_with[i] & self._drawn_with[j]:
@@ -310,7 +310,7 @@ class _Steps:
     def _cases(self, scope: Scope) -> Cases[tuple[_Literals, ...]]:
         dynamics, sizes = self._model.dynamics, self._model.sizes
         cases = dynamics.ancestry(scope).map(
-            lambda ancestry: where_off_zero(scope, ancestry, dynamics, sizes)
+            lambda ancestry: where_nonzero(scope, ancestry, dynamics, sizes)
         )
         return cases.merge_equal(lambda cubes: cubes).map(self._literals)
 

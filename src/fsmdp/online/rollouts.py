@@ -97,7 +97,7 @@ class Rollouts:
     errors of the paired difference, so the policy is no worse than its incumbent beyond error.
 
     Joint actions are not tried all: those are that change a single variable of the incumbent's, or,
-    where no more may be off 0, exchange two; from the one that wins, this is repeated.
+    where no more may be nonzero, exchange two; from the one that wins, this is repeated.
 
     Give `simulations`, the scenarios for each action on average, and a seed fixes the action in
     each state and step; or `milliseconds` for a decision (100 unless given), on all cores.
@@ -324,7 +324,7 @@ class _Decision:
 def single_changes(actions: ActionSpace, chosen: Integers, rng: np.random.Generator) -> Integers:
     """A joint action, first, and those that differ from it in one variable.
 
-    Where one more off 0 would be too many, another goes back to 0 for it.
+    Where one more nonzero would be too many, another goes back to 0 for it.
     """
     rows = [chosen]
     for position, size in enumerate(actions.sizes):

@@ -11,7 +11,7 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.elimination.choose import separate_schedule
 from fsmdp.elimination.compiled_schedule import FlatSchedule, flatten
-from fsmdp.elimination.counting import Addition, Counters, count_off_zero
+from fsmdp.elimination.counting import Addition, Counters, count_nonzero
 from fsmdp.elimination.drawing import draw_assignment, log_counts
 from fsmdp.elimination.max_sum import run_steps, trace_back
 from fsmdp.elimination.network import Network
@@ -62,7 +62,7 @@ def joint_network(
         counters = _cheapest(scopes, sizes, counted, most)
     else:
         order = given_order(elimination_order, scopes, sizes)
-        counters = count_off_zero(order, sizes, counted, most)
+        counters = count_nonzero(order, sizes, counted, most)
     network = Network(
         (*sizes, *counters.sizes),
         1,
@@ -84,7 +84,7 @@ def _cheapest(
     best, cost = None, math.inf
     for seed in range(TREES):
         order = best_order(scopes, sizes, seed=TRIES * seed)
-        counters = count_off_zero(order, sizes, counted, most)
+        counters = count_nonzero(order, sizes, counted, most)
         if order.largest_table * (most + 1) ** 3 < LARGE:
             return counters  # with the three counters of an addition no table is large either
         together = [*scopes, *(scope for scope, _ in counters.constraints)]
@@ -119,7 +119,7 @@ class Joint(NamedTuple):
     alone: Integers  # (n_alone,) variables that share no term and no constraint with others
     alone_at: Integers  # (n_alone + 1,) of their factors in the buffer
     common: Integers  # terms that do not depend on the action: tables of the look-up
-    most: int  # variables that stand alone and may be off 0
+    most: int  # variables that stand alone and may be nonzero
     n_assigned: int
     schedule: FlatSchedule
 
@@ -241,7 +241,7 @@ def joint_greedily(actions: ActionSpace, n_variables: int, lookup: Lookup) -> Jo
 def _alone(actions: ActionSpace, scopes: Sequence[Scope]) -> list[int]:
     """Variables with a factor of their own and nothing that ties them to others.
 
-    A limit on how many are off 0 ties all, unless nothing else ties any.
+    A limit on how many are nonzero ties all, unless nothing else ties any.
     """
     tied = {p for scope in scopes if len(scope) > 1 for p in scope}
     tied |= {p for table in actions.forbidden for p in table.scope}
@@ -310,7 +310,7 @@ def write_best(
 
 @compiled(inner=True)
 def _set_alone(joint: Joint, buffer: Floats, assignment: Integers) -> float:
-    """Set the variables that stand alone to their best values, as many as may be off 0."""
+    """Set the variables that stand alone to their best values, as many as may be nonzero."""
     total = 0.0
     n_alone = len(joint.alone)
     used = 0

@@ -218,7 +218,7 @@ def _read_names(names: ActionSpace) -> tuple[Actions, Integers]:
             return actions, rows
     raise ModelError(
         f"factored: the {len(names)} actions are not all those with up to {most} of "
-        f"{len(variables)} variables off 0, with or without forbidden pairs; list the missing ones."
+        f"{len(variables)} variables nonzero, with or without forbidden pairs; list the others too."
     )
 
 

@@ -102,8 +102,8 @@ class SumInvariant:
 Invariant = LocalInvariant | SumInvariant
 
 
-def off_zero(scope: Scope, sizes: Sequence[int]) -> Counts:
-    """Each variable counts for one when it is off 0."""
+def count_each_nonzero(scope: Scope, sizes: Sequence[int]) -> Counts:
+    """Each variable counts for one when it is nonzero."""
     return tuple(tuple(int(value > 0) for value in range(sizes[p])) for p in scope)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -83,6 +83,11 @@ def state_map(variables: Sequence[Sequence[tuple[int, Sequence[int]]]]) -> State
         member_start.append(len(members))
     arrays = (member_start, members, code_start, codes, defaults)
     return StateMap(*(np.array(values, dtype=np.int64) for values in arrays))
+
+
+def keep_variables(kept: Iterable[int], sizes: Sequence[int]) -> StateMap:
+    """Some of the variables as they are, and no others."""
+    return state_map([[(position, range(sizes[position]))] for position in kept])
 
 
 UNCHANGED = state_map(())

@@ -18,7 +18,7 @@ from fsmdp.reductions.invariants import (
     Invariant,
     States,
     SumInvariant,
-    off_zero,
+    count_each_nonzero,
     prove,
 )
 from fsmdp.solver.judge import arena_of
@@ -43,7 +43,7 @@ def find_invariants(
 
     Values that a variable never takes; values of two variables that a mechanism or a reward looks
     at together which never go together; and limits on how many of the variables that are called
-    alike are off 0. Those that episodes at random or of doing nothing contradict are left out; the
+    alike are nonzero. Those that episodes at random or of doing nothing contradict are left out; the
     strongest of the rest are proved. There may be others. `check` may raise to end it.
     Cost: the episodes, and local eliminations (see `fsmdp.reductions.invariants.prove`).
     """
@@ -95,7 +95,7 @@ def _scopes(model: FactoredMDP) -> list[Scope]:
 
 
 def _sums(model: FactoredMDP, states: States) -> list[SumInvariant]:
-    """Families of variables, and pairs of families, of which never all or none were off 0."""
+    """Families of variables, and pairs of families, of which never all or none were nonzero."""
     families: dict[str, list[int]] = {}
     for position, variable in enumerate(model.variables):
         families.setdefault(family(variable.name), []).append(position)
@@ -105,7 +105,7 @@ def _sums(model: FactoredMDP, states: States) -> list[SumInvariant]:
     found = []
     off: Booleans = states > 0
     for scope in groups:
-        counts = off_zero(scope, model.sizes)
+        counts = count_each_nonzero(scope, model.sizes)
         sums = off[:, list(scope)].sum(axis=1)
         one = SumInvariant(scope, counts, int(sums.min()), int(sums.max()))
         few = 1 < len(scope) <= MOST_COUNTED and one.total <= LARGEST_TOTAL

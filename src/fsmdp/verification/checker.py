@@ -946,7 +946,7 @@ def limits_of(
     model: Model, claim: Claim, held: Sequence[bool], sizes: dict[int, int]
 ) -> list[Term]:
     """What restricts joint actions and states, in the order of a plan; nothing where not proved."""
-    counted = dict(claim.restrictions).get(-1, ())  # -1: variables of actions that are off 0
+    counted = dict(claim.restrictions).get(-1, ())  # -1: variables of actions that are nonzero
     tables = [table for rule in model.rules for table in tables_of(rule, sizes, counted)]
     made = sum(len(table.numbers) for table in tables)
     for at, additions in claim.restrictions:

@@ -36,8 +36,7 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.supports import Exclusive, cover, exclusive_pairs
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable
-from fsmdp.reductions.joined import Joined
-from fsmdp.reductions.joining import join_groups
+from fsmdp.reductions.joining import Joined, join_groups
 
 CHEAPER_FROM = 1000
 """Joint actions from which variables are imported by default.

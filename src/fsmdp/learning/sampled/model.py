@@ -12,7 +12,7 @@ from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.basis import Basis
-from fsmdp.model.cases import ANY, Case, Cases
+from fsmdp.model.cases import Case, Cases, by_actions
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
@@ -140,20 +140,15 @@ def _cases(
 ) -> list[Case]:
     """Rows, group after group and assignment after assignment, as cases with tables."""
     inputs, begin, cases = structure.inputs, 0, []
-    for group, scope in enumerate(parents):
+    for actions, scope in by_actions(parents, structure.actions):
         sizes = tuple(inputs[position].size for position in scope)
         end = begin + table_size(sizes)
         table = rows[begin:end].reshape((*sizes, *shape))
         begin = end
         names = [inputs[position].name for position in scope]
-        actions = _actions_of(structure.actions, parents, group)
-        if actions or group == 0:
-            cases.append(Case(actions if group else ANY, names, table))
+        if actions:
+            cases.append(Case(actions, names, table))
     return cases
-
-
-def _actions_of(actions: Sequence[str], parents: Cases[Scope], group: int) -> list[str]:
-    return [actions[action] for action, own in parents.exceptions.items() if own == group]
 
 
 def initial_of(

@@ -17,125 +17,15 @@ from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact, ExactSolution
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.cases import Case, Cases
-from fsmdp.model.conditionals import Conditional, Kernel
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
-from fsmdp.reductions.joining import actions_of
+from fsmdp.reductions.projection import Project
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
 from fsmdp.solver.fitting import Fit, Fitting, Pool
 from fsmdp.solver.state import SolverState
-
-
-def project(
-    model: FactoredMDP,
-    kept: Sequence[int],
-    terms: Sequence[int],
-    frequencies: Sequence[Floats],
-) -> FactoredMDP:
-    """The model of the variables at `kept` with the reward terms at `terms`.
-
-    P(y | z, a) = sum over the other parents' values x of P(y | z, x, a) times the product of their
-    frequencies, in each conditional by itself; rewards likewise. Nothing is promised of its values:
-    others are neither independent nor always distributed like that.
-    Cost: the tables of the conditionals that are kept.
-    """
-    inside = _needed(model, kept)
-    everything = (*model.variables, *model.latents)
-    names = [variable.name for variable in everything]
-    conditionals = []
-    for mechanism in model.dynamics.mechanisms:
-        children = [child for child in mechanism.children if child in inside]
-        if not children:
-            continue
-        summed = tuple(
-            axis - len(mechanism.children)
-            for axis, child in enumerate(mechanism.children)
-            if child not in inside
-        )
-        cases = [
-            _case(who, kernel, summed, inside, frequencies, names)
-            for who, kernel in _by_actions(mechanism.cases, model.actions)
-        ]
-        conditionals.append(Conditional([names[child] for child in children], cases))
-    own = {position for position in inside if position < len(model.variables)}
-    n_variables = len(model.variables)
-    return FactoredMDP(
-        [model.variables[position] for position in sorted(own)],
-        model.actions,
-        conditionals,
-        [_reward(model, term, own, frequencies) for term in terms],
-        model.horizon,
-        {names[position]: model.initial[position] for position in sorted(own)},
-        model.discount,
-        [everything[position] for position in sorted(inside) if position >= n_variables],
-    )
-
-
-def _needed(model: FactoredMDP, kept: Sequence[int]) -> set[int]:
-    """What is drawn: the next values that are kept, and the latents that they come from."""
-    n_variables, mechanisms = len(model.variables), model.dynamics.mechanisms
-    inside, waiting = set(kept), list(kept)
-    while waiting:
-        drawn_by = mechanisms[model.dynamics.drawn_by[waiting.pop()]]
-        latents = {d for kernel in drawn_by.cases for d in kernel.drawn if d >= n_variables}
-        waiting.extend(latents - inside)
-        inside |= latents
-    return inside
-
-
-def _by_actions(cases: Cases[Kernel], actions: Sequence[str]) -> list[tuple[object, Kernel]]:
-    return list(zip(actions_of(cases, actions), cases, strict=True))
-
-
-def _case(
-    who: object,
-    kernel: Kernel,
-    summed: tuple[int, ...],
-    inside: set[int],
-    frequencies: Sequence[Floats],
-    names: Sequence[str],
-) -> Case:
-    table = kernel.table.sum(axis=summed) if summed else kernel.table
-    looks_at = (*kernel.parents, *kernel.drawn)
-    n_variables = len(frequencies)
-    table = _averaged(table, looks_at, inside, frequencies)
-    parents = [names[position] for position in kernel.parents if position in inside]
-    drawn = [names[position] for position in kernel.drawn if position in inside]
-    assert all(position < n_variables for position in looks_at if position not in inside)
-    return Case(who, parents, table, drawn)  # type: ignore[arg-type]
-
-
-def _averaged(
-    table: Floats, scope: Sequence[int], inside: set[int], frequencies: Sequence[Floats]
-) -> Floats:
-    """The table without the leading axes of variables that are not inside."""
-    for axis in reversed(range(len(scope))):
-        if scope[axis] not in inside:
-            table = np.tensordot(table, frequencies[scope[axis]], axes=(axis, 0))
-    return np.asarray(table)
-
-
-def _reward(
-    model: FactoredMDP, term: int, inside: set[int], frequencies: Sequence[Floats]
-) -> Reward:
-    reward, means = model.rewards[term], model.reward_means[term]
-
-    def mean(table: Table) -> tuple[list[str], Floats]:
-        parents = [model.variables[p].name for p in table.scope if p in inside]
-        return parents, _averaged(table.values, table.scope, inside, frequencies)
-
-    tables = means.map(mean)
-    cases = [
-        Case(who, parents, values)
-        for who, (parents, values) in zip(actions_of(tables, model.actions), tables, strict=True)
-    ]
-    return Reward(reward.name, cases, reward.low, reward.high)
-
 
 Check = Callable[[], None]
 
@@ -244,12 +134,12 @@ def _solve(
     frequencies: Sequence[Floats],
     check: Check,
 ) -> Projection | None:
-    if not kept:
-        return None
     check()
-    projected = project(model, kept, terms, frequencies)
+    projected = Project(kept, terms, frequencies).apply(model)
+    if projected is None:
+        return None
     try:
-        solution = Exact(limit=LARGEST_PROJECTION, reachable=True).solve(projected, check)
+        solution = Exact(limit=LARGEST_PROJECTION, reachable=True).solve(projected.model, check)
     except SizeError:
         return None
     return Projection(tuple(sorted(kept)), solution, whole=False)
