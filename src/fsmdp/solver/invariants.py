@@ -43,8 +43,8 @@ def find_invariants(
 
     Values that a variable never takes; values of two variables that a mechanism or a reward looks
     at together which never go together; and limits on how many of the variables that are called
-    alike are nonzero. Those that episodes at random or of doing nothing contradict are left out; the
-    strongest of the rest are proved. There may be others. `check` may raise to end it.
+    alike are nonzero. Those that episodes at random or of doing nothing contradict are left out;
+    the strongest of the rest are proved. There may be others. `check` may raise to end it.
     Cost: the episodes, and local eliminations (see `fsmdp.reductions.invariants.prove`).
     """
     check_model(model, "invariants")
