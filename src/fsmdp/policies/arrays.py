@@ -187,10 +187,8 @@ class Given(NamedTuple):
 
     def give(self, action: Choice) -> None:
         """Take this action from now on: by its position, or by the values of its variables."""
-        if isinstance(action, tuple):
-            self.policy.joint.rows[0] = action
-        else:
-            self.position[0, 0] = action
+        rows = self.policy.joint.rows
+        (rows if len(rows) else self.position)[0] = action
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _given, (self.policy, self.position)  # which the copied policy must see too

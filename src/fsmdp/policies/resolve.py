@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError, PolicyError
-from fsmdp.foundation.checks import as_step, is_whole, show, show_count, show_names, suggest
+from fsmdp.foundation.checks import as_step, show, show_count, suggest
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace, Choice
@@ -25,7 +25,6 @@ from fsmdp.policies.arrays import (
     by_chance,
     choose_apart,
     given_action,
-    no_strides,
     policy_arrays,
     room_for,
 )
@@ -107,43 +106,53 @@ class Followed:
 def resolve(model: Described, policy: Policy) -> Followed:
     """How to follow whatever a user passed as a policy, or a PolicyError.
 
-    An action's name is the policy that always takes it. Compiled code reads arrays without looking
-    at their ends, so all that it is given is checked.
+    An action by itself is the policy that always takes it. What knows joint actions by position,
+    such as a table or a policy of the listed model, means their positions in `model.listed()`.
+    Compiled code reads arrays without looking at their ends, so all that it is given is checked.
     """
-    nothing = no_strides(len(model.variables))
-    if model.actions.variables:
-        return _resolve_joint(model, policy)
-    if isinstance(policy, str):
-        if policy in model.actions:
-            always = model.actions.index(policy)
-            table = np.array([[always]], dtype=np.int64)
-            return Followed(lambda state, step: always, policy_arrays(BY_TABLE, nothing, table))  # noqa: ARG005
+    actions, n_variables = model.actions, len(model.variables)
+    if isinstance(policy, str) and policy not in actions:
         if policy == RANDOM:
-            return Followed(None, by_chance(len(model.variables), model.actions))
-        close = suggest(policy, (*model.actions, RANDOM))
-        hint = close if close.startswith("did") else f"expected {EXPECTED}."
-        raise PolicyError(f"unknown policy {show(policy)}; {hint}")
+            return Followed(None, by_chance(n_variables, actions))
+        if not actions.variables:
+            close = suggest(policy, (*actions, RANDOM))
+            hint = close if close.startswith("did") else f"expected {EXPECTED}."
+            raise PolicyError(f"unknown policy {show(policy)}; {hint}")
+    if isinstance(policy, str) or (isinstance(policy, Mapping) and actions.variables):
+        always = actions.read(policy)
+        given = given_action(n_variables, actions)
+        given.give(always)
+        return Followed(lambda state, step: always, given.policy)  # noqa: ARG005
     if is_table(policy):
-        return _by_table(model, policy_table(model, policy))
+        act, by_table = _by_table(model, policy_table(model, policy))
+        return Followed(act, _with_actions(by_table, model))
     check_origin(model, policy)
     chooses = _chooses(policy)
-    positions = model.actions.cases
 
-    def act(state: tuple[int, ...], step: int) -> int:
-        return _position(positions, chooses(state, step), state, step)
+    def chosen(state: tuple[int, ...], step: int) -> Choice:
+        try:
+            return actions.read(chooses(state, step))
+        except PolicyError as error:
+            where = f"the policy in state {show(state)} at step {step}"
+            raise PolicyError(f"{where}: {error}") from None
 
     arrays = policy.compiled() if isinstance(policy, Compiles) else None
-    return Followed(act, _by_position(arrays, len(model.actions)))
+    return Followed(chosen, None if arrays is None else _with_actions(arrays, model))
 
 
-def _by_position(arrays: CompiledPolicy | None, n_actions: int) -> CompiledPolicy | None:
-    """Arrays of a policy for joint actions, for a model that lists them; None if there are none.
+def _with_actions(arrays: CompiledPolicy, model: Described) -> CompiledPolicy | None:
+    """Arrays for the form in which a model has its actions; None if there are none.
 
-    Compiled code would write joint actions to slots that such a model does not have.
+    Those that give positions get the list of joint actions. Those of joint actions would write to
+    slots that a model with a list does not have.
     """
-    if arrays is None or not len(arrays.joint.slots):
+    n_slots, actions = len(arrays.joint.slots), model.actions
+    if bool(n_slots) == bool(actions.variables):
         return arrays
-    return arrays._replace(joint=nothing_joint()) if len(arrays.joint.rows) == n_actions else None
+    if actions.variables:
+        return arrays._replace(joint=listed_joint(actions, len(model.variables)))
+    known = len(arrays.joint.rows) == len(actions)
+    return arrays._replace(joint=nothing_joint()) if known else None
 
 
 def _chooses(policy: Any) -> PolicyFunction:
@@ -154,71 +163,14 @@ def _chooses(policy: Any) -> PolicyFunction:
     return chooses
 
 
-def _resolve_joint(model: Described, policy: Policy) -> Followed:
-    """As `resolve`, where actions are made of variables.
-
-    What knows actions by position, such as a table or a policy of the listed model, means their
-    positions in `model.listed()`.
-    """
-    actions, n_variables = model.actions, len(model.variables)
-    if isinstance(policy, str) and policy == RANDOM and RANDOM not in actions:
-        return Followed(None, by_chance(n_variables, actions))
-    if isinstance(policy, str | Mapping):
-        values = actions.read(policy)
-        given = given_action(n_variables, actions)
-        given.give(values)
-        return Followed(lambda state, step: values, given.policy)  # noqa: ARG005
-    if is_table(policy):
-        followed = _by_table(model, policy_table(model, policy))
-        assert followed.act is not None
-        by_table = followed.act
-
-        def by_position(state: tuple[int, ...], step: int) -> Choice:
-            return actions.read(by_table(state, step))
-
-        return Followed(by_position, _with_rows(followed.arrays, actions, n_variables))
-    check_origin(model, policy)
-    chooses = _chooses(policy)
+def _by_table(model: Described, table: Integers) -> tuple[Act, CompiledPolicy]:
+    strides = state_strides([variable.size for variable in model.variables])
+    listed, actions = strides.tolist(), model.actions
 
     def act(state: tuple[int, ...], step: int) -> Choice:
-        try:
-            return actions.read(chooses(state, step))
-        except PolicyError as error:
-            where = f"the policy in state {show(state)} at step {step}"
-            raise PolicyError(f"{where}: {error}") from None
+        return actions.read(int(table[min(step, len(table)) - 1, sum(map(mul, state, listed))]))
 
-    arrays = policy.compiled() if isinstance(policy, Compiles) else None
-    return Followed(act, _with_rows(arrays, actions, n_variables))
-
-
-def _with_rows(
-    arrays: CompiledPolicy | None, actions: ActionSpace, n_variables: int
-) -> CompiledPolicy | None:
-    """Arrays that give positions in the list of joint actions, with that list."""
-    if arrays is None or len(arrays.joint.slots):
-        return arrays
-    return arrays._replace(joint=listed_joint(actions, n_variables))
-
-
-def _by_table(model: Described, table: Integers) -> Followed:
-    strides = state_strides([variable.size for variable in model.variables])
-    listed = strides.tolist()
-
-    def act(state: tuple[int, ...], step: int) -> int:
-        return int(table[min(step, len(table)) - 1, sum(map(mul, state, listed))])
-
-    return Followed(act, policy_arrays(BY_TABLE, strides, table))
-
-
-def _position(positions: Mapping[str, int], chosen: object, state: object, step: int) -> int:
-    if isinstance(chosen, str) and chosen in positions:
-        return positions[chosen]
-    if is_whole(chosen) and 0 <= chosen < len(positions):
-        return int(chosen)
-    raise PolicyError(
-        f"the policy in state {show(state)} at step {step}: unknown action {show(chosen)}; "
-        f"expected one of {show_names(positions)}, or a position from 0 to {len(positions) - 1}."
-    )
+    return act, policy_arrays(BY_TABLE, strides, table)
 
 
 def check_origin(model: Described, policy: object) -> None:
