@@ -17,7 +17,7 @@ import fsmdp
 from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.io.rddl.loading import object_basis
-from fsmdp.solver.engines.programs import BUDGET
+from fsmdp.solver.parameters import EXACT_ENTRIES
 from fsmdp.solver.techniques import Tightening
 
 SECONDS = 20.0
@@ -49,7 +49,7 @@ def tightened(model, basis, seconds, grows):
     """Seconds and bounds as a bound tightens."""
 
     def problem_of(functions, clock):
-        return problem_of_model(model, functions, clock=clock, budget=BUDGET)
+        return problem_of_model(model, functions, clock=clock, budget=EXACT_ENTRIES)
 
     clock, began = Clock(seconds), time.perf_counter()
     curve = []

@@ -18,6 +18,7 @@ from fsmdp.bounds.problem import trivial_problem
 from fsmdp.errors import TrivialBoundWarning
 from fsmdp.foundation.threads import cores
 from fsmdp.solver import judge as arena
+from fsmdp.solver import parameters
 from fsmdp.solver.plan import METHODS
 
 SOLVERS = tuple(METHODS)
@@ -109,12 +110,12 @@ def test_the_clock_is_looked_at_while_long_episodes_are_simulated(method, looks,
 
     monkeypatch.setattr(arena, "simulate", counted)
     monkeypatch.setattr(planner, "Clock", Looking)
-    for name in ("SCREENING", "COMPARING"):  # few, so that fits have their turn
-        monkeypatch.setattr(f"fsmdp.solver.judge.{name}", 50)
+    for name in ("SCREENING_EPISODES", "COMPARING_EPISODES"):  # few, so that fits have their turn
+        monkeypatch.setattr(f"fsmdp.solver.parameters.{name}", 50)
     Looking.looks_left = looks
     fsmdp.plan(model, method=method, **({"exact": False} if method == "auto" else {}))
     assert Looking.looks_left < 0
-    assert 0 < most[0] <= (1 + cores()) * arena.LOOK_AFTER
+    assert 0 < most[0] <= (1 + cores()) * parameters.DRAWS_BETWEEN_CHECKS
 
 
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([1e-9, 1.0, 1e9]))

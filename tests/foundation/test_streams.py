@@ -10,7 +10,8 @@ import pytest
 import fsmdp
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.policies.resolve import array_policy, resolve
-from fsmdp.solver.judge import COMPARING, Judge, arena_of
+from fsmdp.solver.judge import Judge, arena_of
+from fsmdp.solver.parameters import COMPARING_EPISODES
 
 SOURCES = Path(fsmdp.__file__).parent
 
@@ -85,7 +86,7 @@ def test_the_returns_that_a_judge_compares_are_not_those_of_a_rollout(seed):
     policy = array_policy("random", model, "random")
     judge = Judge(arena_of(model), seed)
     judged = judge.consider("random", policy, policy.compiled(), 0.0).returns
-    rolled = fsmdp.rollout(model, "random", COMPARING, seed).returns
+    rolled = fsmdp.rollout(model, "random", COMPARING_EPISODES, seed).returns
     assert (judged[:50] != rolled[:50]).any()
 
 

@@ -129,7 +129,7 @@ def test_functions_of_the_largest_tables_are_left_out_when_memory_is_short():
     fitting = Fitting(model, Basis.pairs(model), Choices(), lambda: None)
     assert fitting.trim(lambda: None) == 0
     before, numbers = len(fitting.basis), fitting.backups.n_entries
-    with mock.patch("fsmdp.solver.fitting.MOST_NUMBERS", 5 * numbers // 2):
+    with mock.patch("fsmdp.solver.parameters.FIT_NUMBERS", 5 * numbers // 2):
         left_out = fitting.trim(lambda: None)
         assert 0 < left_out == before - len(fitting.basis)
         assert fitting.trim(lambda: None) == 0
@@ -184,7 +184,7 @@ def test_a_fit_without_time_hands_out_a_plan():
 
 @pytest.fixture
 def small_records(monkeypatch):
-    monkeypatch.setattr("fsmdp.solver.judge.MOST_RECORDED", 2**10)
+    monkeypatch.setattr("fsmdp.solver.parameters.RECORDED_NUMBERS", 2**10)
 
 
 @pytest.mark.usefixtures("small_records")
@@ -213,7 +213,7 @@ def test_states_are_those_of_episodes_that_were_not_cut_into_pieces(monkeypatch)
     arena, arrays = arena_of(model), resolve(model, "random").arrays
     whole = arena.states(arrays, 70, 0)
     for look_after in (500, 50):  # episodes one by one, and steps of one
-        monkeypatch.setattr("fsmdp.solver.judge.LOOK_AFTER", look_after)
+        monkeypatch.setattr("fsmdp.solver.parameters.DRAWS_BETWEEN_CHECKS", look_after)
         assert (arena.states(arrays, 70, 0) == whole).all()
 
 
@@ -232,7 +232,7 @@ def test_pools_are_the_same_however_states_are_sorted(seed, at_a_time):
     sizes = rng.choice([1, 2, 3, 50, 60_000], size=rng.integers(1, 9))
     met = rng.integers(0, np.minimum(sizes, 3), size=(20, 3, len(sizes))) * (sizes // 3 + 1)
     met = np.minimum(met, sizes - 1)
-    with mock.patch("fsmdp.solver.fitting.AT_A_TIME", at_a_time):
+    with mock.patch("fsmdp.solver.parameters.SORTED_NUMBERS", at_a_time):
         pool = with_states(with_states(empty_pool(1, len(sizes)), met[:5], 10**6), met, 10**6)
     every = np.concatenate([met[:5], met]).reshape(-1, len(sizes))
     states, counts = np.unique(every, axis=0, return_counts=True)
@@ -247,7 +247,7 @@ def test_fresh_episodes_end_with_the_time(monkeypatch):
     assert (every == arena.returns(arrays, 200, 0)).all()
     few = arena.returns_in_time(arrays, 200, 0, Clock(0))
     assert (few == every[:50]).all()
-    monkeypatch.setattr("fsmdp.solver.judge.LOOK_AFTER", 100)
+    monkeypatch.setattr("fsmdp.solver.parameters.DRAWS_BETWEEN_CHECKS", 100)
     assert len(arena.returns_in_time(arrays, 200, 0, Clock(0))) == 0
 
 

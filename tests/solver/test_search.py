@@ -28,8 +28,8 @@ from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.exact.reachable import flat_rules
 from fsmdp.policies.hashed import pack
 from fsmdp.policies.resolve import state_strides
+from fsmdp.solver.parameters import LISTED_SUCCESSORS
 from fsmdp.solver.search.graph import (
-    MOST_SUCCESSORS,
     branching,
     list_successors,
     new_workspace,
@@ -358,7 +358,7 @@ def test_branching_counts_successors():
     few = branching(one_way(1))
     assert 1 <= few.mean <= few.largest <= 3 * 8
     many = branching(domains.sysadmin(30, horizon=10))
-    assert many.largest == MOST_SUCCESSORS + 1
+    assert many.largest == LISTED_SUCCESSORS + 1
 
 
 def test_states_of_policies_are_found_whatever_is_irrelevant():

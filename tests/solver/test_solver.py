@@ -218,7 +218,7 @@ def test_pieces_between_looks_at_the_clock_are_the_same_episodes(monkeypatch):
     ring, looks = arena.arena_of(model), []
     policy = resolve(model, "random").arrays
     whole = ring.returns(policy, 100, 3)
-    monkeypatch.setattr(arena, "LOOK_AFTER", 100)
+    monkeypatch.setattr("fsmdp.solver.parameters.DRAWS_BETWEEN_CHECKS", 100)
     pieces = ring.returns(policy, 100, 3, 0, lambda: looks.append(1))
     assert np.array_equal(whole, pieces)
     assert len(looks) > 20

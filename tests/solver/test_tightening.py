@@ -13,7 +13,8 @@ from fsmdp.bounds.problem import problem_of_model
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import WidthError
 from fsmdp.model.basis import Basis
-from fsmdp.solver.engines.programs import LARGEST_REGION, regions_of
+from fsmdp.solver.engines.programs import regions_of
+from fsmdp.solver.parameters import REGION_ASSIGNMENTS
 from fsmdp.solver.techniques import GrowBasis, Tightening, WidenMiniBuckets
 
 
@@ -41,7 +42,7 @@ def test_regions_are_what_an_action_moves_and_its_neighbours():
         model = random_model(seed)
         for scope in regions_of(model):
             assert len(scope) > 1
-            assert np.prod([model.sizes[p] for p in scope]) <= LARGEST_REGION
+            assert np.prod([model.sizes[p] for p in scope]) <= REGION_ASSIGNMENTS
 
 
 def test_growth_on_a_ring_of_six_does_better_than_all_pairs_with_as_many_functions():
@@ -114,8 +115,8 @@ def test_mini_buckets_that_were_asked_for_are_not_widened(monkeypatch):
         return tried[-1]
 
     monkeypatch.setattr(WidenMiniBuckets, "run", noted)
-    monkeypatch.setattr("fsmdp.solver.engines.programs.UNTIMED_GROWTH", 6)
-    monkeypatch.setattr("fsmdp.solver.engines.programs.BUDGET", 64)
+    monkeypatch.setattr("fsmdp.solver.parameters.UNTIMED_REFINEMENTS", 6)
+    monkeypatch.setattr("fsmdp.solver.parameters.EXACT_ENTRIES", 64)
     basis = Basis.singles(model)
     fsmdp.plan(model, basis, rounds=0, mini_bucket=4)
     assert tried == []

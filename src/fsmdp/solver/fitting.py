@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from fsmdp.bounds.clock import NO_LIMIT
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, derived_seed
@@ -27,6 +28,7 @@ from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import BestActions, Greedy
 from fsmdp.policies.resolve import resolve
 from fsmdp.reductions.reduction import Reduced
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy
 from fsmdp.solver.judge import Arena, Judge, Judged
 
@@ -83,16 +85,6 @@ def backup_size(model: FactoredMDP, scope: Scope) -> int:
     return sum(table_size(sizes[parent] for parent in one.parent_scope) for one in ancestry)
 
 
-MOST_VARIABLES = 4
-"""Of a scope: the number of scopes, and of functions of each, grows quickly."""
-
-MOST_CANDIDATES = 2000
-"""Scopes that are looked at before some are chosen."""
-
-OBSERVATIONS = 5.0
-"""So many states' worth of doubt that a difference is more than chance."""
-
-
 def neighbours(model: FactoredMDP) -> list[set[int]]:
     """For each variable, those that are looked at together with it: by a mechanism or a reward."""
     found: list[set[int]] = [set() for _ in model.variables]
@@ -115,7 +107,7 @@ def extensions(
     model: FactoredMDP,
     scopes: Sequence[Scope],
     largest: int,
-    most_variables: int = MOST_VARIABLES,
+    most_variables: int = tuned.SCOPE_VARIABLES,
 ) -> list[Scope]:
     """Scopes that extend one of these by a neighbour of one of its variables, and are affordable.
 
@@ -125,7 +117,7 @@ def extensions(
     near, present = neighbours(model), set(scopes)
     found: dict[Scope, tuple[int, int, int]] = {}
     for scope in sorted(scopes, key=len):
-        if not scope or len(scope) >= most_variables or len(found) >= 4 * MOST_CANDIDATES:
+        if not scope or len(scope) >= most_variables or len(found) >= 4 * tuned.CANDIDATE_SCOPES:
             continue
         for position in sorted(set.union(*(near[one] for one in scope)) - set(scope)):
             wider = tuple(sorted((*scope, position)))
@@ -135,7 +127,7 @@ def extensions(
             if price <= largest:
                 shared = sum(position in near[one] for one in scope)
                 found[wider] = len(wider), len(scope) - shared, price
-    return sorted(found, key=found.__getitem__)[:MOST_CANDIDATES]
+    return sorted(found, key=found.__getitem__)[: tuned.CANDIDATE_SCOPES]
 
 
 @compiled()
@@ -166,7 +158,7 @@ def explained(
             weights[at] += counts[row]
         for at in range(sizes[scope]):
             if weights[at] > 0.0:
-                gains[scope] += sums[at] * sums[at] / (weights[at] + OBSERVATIONS)
+                gains[scope] += sums[at] * sums[at] / (weights[at] + tuned.DOUBTFUL_STATES)
 
 
 def with_scopes(model: FactoredMDP, basis: Basis, scopes: Sequence[Scope]) -> Basis:
@@ -187,7 +179,7 @@ def gains_of(
     states: Sequence[Integers],
     left: Sequence[Floats],
     counts: Sequence[Floats],
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = NO_LIMIT.check,
 ) -> Floats:
     """What each scope explains of what the fits of several steps leave over; steps count alike."""
     slots: list[int] = []
@@ -328,9 +320,6 @@ def fill_values(features: Features, weights: Floats, states: Integers, values: F
 
 Words = NDArray[np.uint64]  # (n_words, n_states)
 
-AT_A_TIME = 2**20
-"""Numbers in the states that are sorted at a time."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
@@ -354,7 +343,7 @@ def empty_pool(n_steps: int, n_variables: int) -> Pool:
 
 
 def with_states(
-    pool: Pool, met: Integers, most: int, check: Callable[[], None] = lambda: None
+    pool: Pool, met: Integers, most: int, check: Callable[[], None] = NO_LIMIT.check
 ) -> Pool:
     """The pool with the states of further episodes, met: (episodes, steps, n_variables).
 
@@ -377,7 +366,7 @@ def _merged(
     """Each state once, in lexicographic order: sorted part by part, and what is left of these."""
     check()
     sizes = np.maximum(states.max(axis=0, initial=0), met.max(axis=0, initial=0)) + 1
-    n_known, at_a_time = len(states), max(1, AT_A_TIME // len(sizes))
+    n_known, at_a_time = len(states), max(1, tuned.SORTED_NUMBERS // len(sizes))
     parts = [_distinct(_packed(states, sizes), counts, np.arange(n_known))]
     for first in range(0, len(met), at_a_time):
         check()
@@ -421,13 +410,6 @@ def _packed(states: Integers, sizes: Integers) -> Words:
     return np.stack(words)
 
 
-WORTH_A_THREAD = 256
-"""States below which a thread more does not pay."""
-
-FREE = 1e-3
-"""The constant is drawn to the targets' mean by so much less than the others to 0."""
-
-
 def targets_of(backups: Backups, entries: Floats, states: Integers) -> Floats:
     """max_a R(s, a) + discount * E[V(s') | s, a] for each state. Cost: look-ups of all actions."""
     return backups.best(entries, states)[0]
@@ -455,7 +437,7 @@ def fit_step(
     total = float(counts.sum())
     middle = float(counts @ targets) / total
     penalty = np.full(features.n_functions, ridge * total)
-    penalty[0] *= FREE
+    penalty[0] *= tuned.CONSTANT_RIDGE
     solve = by_states if len(states) <= features.n_functions else by_functions
     found = solve(features, states, counts, targets - middle, penalty)
     found += later
@@ -470,7 +452,7 @@ def by_functions(
 
     Cost: for each state the square of its functions, and the cube of all functions.
     """
-    parts = split(len(states), WORTH_A_THREAD)
+    parts = split(len(states), tuned.THREAD_STATES)
     n_functions = features.n_functions
     products = np.zeros((len(parts), n_functions, n_functions))
     moments = np.zeros((len(parts), n_functions))
@@ -507,34 +489,13 @@ def by_states(
 
 Check = Callable[[], None]
 
-LARGEST_BACKUP = 2**16
-"""Numbers in the tables of one function's expectations; scopes with more are left out."""
-
-MOST_NUMBERS = 2**26
-"""Numbers in the tables of all functions, over all steps: 512 MiB."""
-
-MERGED = 4
-"""Tables turn out smaller than declared, most often by more than this: parents on which nothing
-depends are left out, and equal tables of several actions are one."""
-
-MOST_FUNCTIONS = 2000
-"""The cube of these is the cost of a step."""
-
-LOOK_BACK = 8
-"""Steps whose fits are looked at for what they leave over."""
-
-SETTLED = 0.02
-"""With an infinite horizon, stages are run until the rest counts for this fraction."""
-
-FIRST_STAGES, MORE_STAGES = 200, 20
-
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """How values are fitted: how strongly to the following step's, how many states."""
 
-    ridge: float = 1e-3
-    pool: int = 20_000
+    ridge: float = tuned.RIDGE
+    pool: int = tuned.POOL_STATES
 
 
 class Fitting:
@@ -590,8 +551,8 @@ class Fitting:
 
     def _fit_endless(self, check: Check) -> Floats:
         """Stages of a finite horizon, long enough that the rest hardly counts."""
-        stages = math.ceil(math.log(SETTLED) / math.log(self.model.discount))
-        most = FIRST_STAGES if self.weights is None else MORE_STAGES
+        stages = math.ceil(math.log(tuned.SETTLED_SHARE) / math.log(self.model.discount))
+        most = tuned.FIRST_STAGES if self.weights is None else tuned.MORE_STAGES
         found = np.zeros(self.features.n_functions)
         if self.weights is not None:
             found[: self.weights.shape[1]] = self.weights[0]
@@ -608,11 +569,13 @@ class Fitting:
         """
         assert self.weights is not None
         scopes = sorted(set(self.basis.scopes))
-        candidates = extensions(self.model, scopes, LARGEST_BACKUP)
+        candidates = extensions(self.model, scopes, tuned.FIT_BACKUP_NUMBERS)
         if not candidates:
             return 0
         steps = len(self.pool.states)
-        looked_at = sorted({round(i * (steps - 1) / LOOK_BACK) for i in range(LOOK_BACK + 1)})
+        looked_at = sorted(
+            {round(i * (steps - 1) / tuned.RESIDUAL_STEPS) for i in range(tuned.RESIDUAL_STEPS + 1)}
+        )
         states = [self.pool.states[step] for step in looked_at]
         left = []
         for step in looked_at:
@@ -631,7 +594,7 @@ class Fitting:
         """Leave out functions of the largest tables where all take too much memory; how many."""
         counts = np.bincount(self.backups.columns, minlength=len(self.basis))
         order = np.argsort(counts, kind="stable")
-        kept = order[np.cumsum(counts[order]) <= MOST_NUMBERS // len(self.pool.states)]
+        kept = order[np.cumsum(counts[order]) <= tuned.FIT_NUMBERS // len(self.pool.states)]
         if len(kept) < len(order):
             tables = [self.basis.tables[at] for at in np.sort(kept)]
             self._use(Basis([table for table in tables if table.scope]), check)
@@ -639,13 +602,13 @@ class Fitting:
 
     def take(self, tables: Sequence[Table], check: Check) -> int:
         """Add functions of somebody else's, as far as there is room; how many."""
-        room = MOST_NUMBERS // len(self.pool.states) - len(self.backups.means)
+        room = tuned.FIT_NUMBERS // len(self.pool.states) - len(self.backups.means)
         chosen = []
-        for table in tables[: max(0, MOST_FUNCTIONS - len(self.basis))]:
+        for table in tables[: max(0, tuned.FIT_FUNCTIONS - len(self.basis))]:
             price = backup_size(self.model, table.scope)
-            if price <= LARGEST_BACKUP and price // MERGED <= room:
+            if price <= tuned.FIT_BACKUP_NUMBERS and price // tuned.MERGED_TABLES <= room:
                 chosen.append(table)
-                room -= price // MERGED
+                room -= price // tuned.MERGED_TABLES
         if chosen:
             self._use(Basis([*self.basis.tables[1:], *chosen]), check)
         return len(chosen)
@@ -663,13 +626,13 @@ class Fitting:
         """The scopes of largest gain for each function, within the batch and the memory."""
         functions = np.array([n_indicators(self.model, scope) for scope in candidates])
         steps = len(self.pool.states)
-        room = MOST_NUMBERS // steps - len(self.backups.means)
+        room = tuned.FIT_NUMBERS // steps - len(self.backups.means)
         chosen, total = [], 0
         for at in np.argsort(-gains / functions, kind="stable"):
             if gains[at] <= 0.0 or total >= batch:
                 break
-            size = functions[at] * backup_size(self.model, candidates[at]) // MERGED
-            if len(self.basis) + total + functions[at] > MOST_FUNCTIONS or size > room:
+            size = functions[at] * backup_size(self.model, candidates[at]) // tuned.MERGED_TABLES
+            if len(self.basis) + total + functions[at] > tuned.FIT_FUNCTIONS or size > room:
                 continue
             chosen.append(candidates[at])
             total += int(functions[at])
@@ -703,22 +666,18 @@ def first_basis(model: FactoredMDP, pairs: bool) -> Basis:
     priced = []
     for scope in wanted:
         price = backup_size(model, scope)
-        if price <= LARGEST_BACKUP:
+        if price <= tuned.FIT_BACKUP_NUMBERS:
             priced.append((len(scope), price, scope))
     numbers = functions = 0
     chosen = []
     for _, price, scope in sorted(priced):
         count = n_indicators(model, scope)
-        numbers += count * price * (model.horizon or 1) // MERGED
+        numbers += count * price * (model.horizon or 1) // tuned.MERGED_TABLES
         functions += count
-        if numbers > MOST_NUMBERS or functions > MOST_FUNCTIONS:
+        if numbers > tuned.FIT_NUMBERS or functions > tuned.FIT_FUNCTIONS:
             break
         chosen.append(scope)
     return with_scopes(model, Basis([]), sorted(chosen, key=lambda scope: (len(scope), scope)))
-
-
-IDLE_SHARE = 4
-"""Doing nothing meets few states: a fraction of the episodes suffices."""
 
 
 @dataclass(slots=True, eq=False)
@@ -746,7 +705,7 @@ class Fit:
 
     def begin(self) -> None:
         """Put the states into the pool that acting at random and doing nothing visit."""
-        model, fewer = self.arena.model, max(1, self.episodes // IDLE_SHARE)
+        model, fewer = self.arena.model, max(1, self.episodes // tuned.IDLE_DIVISOR)
         for policy, count in (("random", self.episodes), (model.idle_action(), fewer)):
             arrays = resolve(model, policy).arrays
             assert arrays is not None

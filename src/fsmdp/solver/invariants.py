@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fsmdp.bounds.clock import NO_LIMIT
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.supports import Booleans, family
@@ -21,19 +22,8 @@ from fsmdp.reductions.invariants import (
     count_each_nonzero,
     prove,
 )
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.judge import arena_of
-
-EPISODES = 200
-"""At random, and as many of doing nothing: what they meet need not be proved impossible."""
-
-MOST_NUMBERS = 2**22
-"""Of all states that are met: episodes are fewer where they are long."""
-
-MOST_TABLES = 4000
-"""Tables that are looked at: of single variables first, then of pairs."""
-
-MOST_COUNTED, MOST_FAMILIES = 40, 8
-"""Variables of a sum, and families of variables of which two are counted together."""
 
 
 def find_invariants(
@@ -48,7 +38,7 @@ def find_invariants(
     Cost: the episodes, and local eliminations (see `fsmdp.reductions.invariants.prove`).
     """
     check_model(model, "invariants")
-    check = check or _go_on
+    check = check or NO_LIMIT.check
     states = _met(model, seed, check)
     tables = {}
     for scope in _scopes(model):
@@ -60,15 +50,11 @@ def find_invariants(
     return prove(model, tables, _sums(model, states), check)
 
 
-def _go_on() -> None:
-    """Nothing ends the search early."""
-
-
 def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
     """The states of some episodes, if they are not very long, and one with which they may start."""
     arena = arena_of(model)
     numbers = arena.steps * len(model.sizes)
-    episodes = min(EPISODES, MOST_NUMBERS // numbers)
+    episodes = min(tuned.INVARIANT_EPISODES, tuned.INVARIANT_NUMBERS // numbers)
     start = [int(one.argmax()) for one in model.initial_distributions()]
     parts = [np.array([start], dtype=np.int64)]
     if not episodes:
@@ -91,7 +77,7 @@ def _scopes(model: FactoredMDP) -> list[Scope]:
     for scope in scopes:
         found.update(dict.fromkeys(combinations([p for p in scope if p < n_variables], 2)))
     small = [s for s in found if table_size(sizes[p] for p in s) <= LARGEST_LOCAL]
-    return sorted(small, key=len)[:MOST_TABLES]
+    return sorted(small, key=len)[: tuned.INVARIANT_TABLES]
 
 
 def _sums(model: FactoredMDP, states: States) -> list[SumInvariant]:
@@ -100,7 +86,7 @@ def _sums(model: FactoredMDP, states: States) -> list[SumInvariant]:
     for position, variable in enumerate(model.variables):
         families.setdefault(family(variable.name), []).append(position)
     groups = [tuple(members) for members in families.values()]
-    if len(groups) <= MOST_FAMILIES:
+    if len(groups) <= tuned.SUM_FAMILIES:
         groups += [tuple(sorted((*a, *b))) for a, b in combinations(groups, 2)]
     found = []
     off: Booleans = states > 0
@@ -108,7 +94,7 @@ def _sums(model: FactoredMDP, states: States) -> list[SumInvariant]:
         counts = count_each_nonzero(scope, model.sizes)
         sums = off[:, list(scope)].sum(axis=1)
         one = SumInvariant(scope, counts, int(sums.min()), int(sums.max()))
-        few = 1 < len(scope) <= MOST_COUNTED and one.total <= LARGEST_TOTAL
+        few = 1 < len(scope) <= tuned.SUM_VARIABLES and one.total <= LARGEST_TOTAL
         if few and (one.least > 0 or one.most < one.total):
             found.append(one)
     return found

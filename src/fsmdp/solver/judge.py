@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsmdp.bounds.clock import Clock, Stopped
+from fsmdp.bounds.clock import NO_LIMIT, Clock, Stopped
 from fsmdp.bounds.gap import Candidate
 from fsmdp.bounds.plan import PlannedPolicy
 from fsmdp.errors import SizeError
@@ -28,22 +28,29 @@ from fsmdp.simulation.simulate import (
     simulate,
     simulate_each,
 )
+from fsmdp.solver import parameters as tuned
 
-CHUNK = 50
-"""Episodes that share a generator: small enough that time limits are noticed between them."""
+Check = Callable[[], None]
 
-TOGETHER = 8  # chunks of short episodes that one call of compiled code runs, if there are many
 
-LOOK_AFTER = 5_000_000
-"""Variables drawn between looks at the clock, roughly."""
+class _Play(NamedTuple):
+    """A policy to follow, the random numbers that it meets, and what may end it by raising."""
 
-MOST_RECORDED = 2**24
-"""Numbers in the states of all episodes that are recorded at a time: 64 MiB."""
+    policy: CompiledPolicy
+    seed: int
+    check: Check
+
+    def rng(self, chunk: int) -> np.random.Generator:
+        """The generator of a chunk's episodes."""
+        return generator(self.seed, Purpose.SIMULATION, chunk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
-    """A model, compiled, and how long its episodes are."""
+    """A model, compiled, and how long its episodes are.
+
+    `check` may raise to end an evaluation.
+    """
 
     model: FactoredMDP
     compiled: CompiledModel
@@ -55,29 +62,29 @@ class Arena:
         episodes: int,
         seed: int,
         first: int = 0,
-        check: Callable[[], None] | None = None,
+        check: Check = NO_LIMIT.check,
     ) -> Floats:
         """Returns of the episodes from number `first` on; the same numbers are the same episodes.
 
         `first` and `episodes` are multiples of 50. Policies that are tried with one seed meet the
-        same random numbers as long as they do the same. `check` may raise to end it.
+        same random numbers as long as they do the same.
         """
-        found, begin = np.zeros(episodes), first // CHUNK
-        chunks = -(-episodes // CHUNK)
-        drawn = TOGETHER * CHUNK * self.steps * self.compiled.n_slots
-        groups = episodes // (TOGETHER * CHUNK) if drawn <= LOOK_AFTER else 0
+        size, several = tuned.CHUNK_EPISODES, tuned.CHUNKS_TOGETHER
+        found, begin, play = np.zeros(episodes), first // size, _Play(policy, seed, check)
+        drawn = several * size * self.steps * self.compiled.n_slots
+        groups = episodes // (several * size) if drawn <= tuned.DRAWS_BETWEEN_CHECKS else 0
         if groups < cores() + 1:
             groups = 0  # the last would keep one core busy alone
 
         def run(part: int) -> None:
             if part < groups:
-                returns = found[part * TOGETHER * CHUNK :][: TOGETHER * CHUNK]
-                self._run_together(policy, seed, begin + part * TOGETHER, returns, check)
+                at = part * several
+                self._run_together(play, begin + at, found[at * size :][: several * size])
             else:
-                chunk = part + groups * (TOGETHER - 1)
-                self._run(policy, seed, begin + chunk, found[chunk * CHUNK :][:CHUNK], check)
+                at = part + groups * (several - 1)
+                self._run(play, begin + at, found[at * size :][:size])
 
-        in_threads(run, chunks - groups * (TOGETHER - 1))
+        in_threads(run, -(-episodes // size) - groups * (several - 1))
         return found
 
     def returns_in_time(
@@ -87,129 +94,87 @@ class Arena:
 
         At least as many as are drawn between two looks at the clock, which may be none.
         """
-        found = np.full(episodes, np.nan)
+        size, found = tuned.CHUNK_EPISODES, np.full(episodes, np.nan)
 
         def run(chunk: int) -> None:
             with suppress(Stopped):
-                self._run(policy, seed, chunk, found[chunk * CHUNK :][:CHUNK], clock.check)
+                self._run(_Play(policy, seed, clock.check), chunk, found[chunk * size :][:size])
 
-        in_threads(run, -(-episodes // CHUNK))
+        in_threads(run, -(-episodes // size))
         if np.isnan(found).all():
-            few = LOOK_AFTER // (self.steps * self.compiled.n_slots)
-            self._run(policy, seed, 0, found[: min(few, CHUNK)], None)
+            few = tuned.DRAWS_BETWEEN_CHECKS // (self.steps * self.compiled.n_slots)
+            self._run(_Play(policy, seed, NO_LIMIT.check), 0, found[: min(few, size)])
         return np.asarray(found[~np.isnan(found)])
 
     def states(
-        self,
-        policy: CompiledPolicy,
-        episodes: int,
-        seed: int,
-        check: Callable[[], None] | None = None,
+        self, policy: CompiledPolicy, episodes: int, seed: int, check: Check = NO_LIMIT.check
     ) -> Integers:
         """States met in so many episodes: (episodes, steps, n_variables).
 
-        Where they would be more than MOST_RECORDED numbers, episodes are fewer, or, with an
-        infinite horizon, end earlier: later steps count for less. `check` may raise to end it.
+        Where they would be more than RECORDED_NUMBERS, episodes are fewer, or, with an infinite
+        horizon, end earlier: later steps count for less.
         """
-        n = self.compiled.n_variables
+        size, play = tuned.CHUNK_EPISODES, _Play(policy, seed, check)
         episodes, steps = self._recorded(episodes)
         small: Any = np.int32
-        found: Integers = np.zeros((episodes, steps, n), dtype=small)
-
-        def run(part: int) -> None:
-            self._record(policy, seed, part, found[part * CHUNK :][:CHUNK], check)
-
-        in_threads(run, -(-episodes // CHUNK))
+        found: Integers = np.zeros((episodes, steps, self.compiled.n_variables), dtype=small)
+        in_threads(
+            lambda chunk: self._record(play, chunk, found[chunk * size :][:size]),
+            -(-episodes // size),
+        )
         return found
 
     def _recorded(self, episodes: int) -> tuple[int, int]:
         """Episodes, and steps of each, whose states may be recorded at a time."""
         n, steps = self.compiled.n_variables, self.steps
         if self.model.horizon is None:
-            steps = min(steps, max(1, MOST_RECORDED // (episodes * n)))
-        if steps * n > MOST_RECORDED:
+            steps = min(steps, max(1, tuned.RECORDED_NUMBERS // (episodes * n)))
+        if steps * n > tuned.RECORDED_NUMBERS:
             raise SizeError(
                 f"fitting: the states of one episode are {steps} steps x {plural(n, 'variable')} = "
                 f"{show_count(steps * n)} numbers ({show_memory(steps * n)}), expected at most "
-                f"{show_count(MOST_RECORDED)}; use a shorter horizon, or method='programs'."
+                f"{show_count(tuned.RECORDED_NUMBERS)}; use a shorter horizon, or "
+                "method='programs'."
             )
-        return min(episodes, MOST_RECORDED // (steps * n)), steps
+        return min(episodes, tuned.RECORDED_NUMBERS // (steps * n)), steps
 
-    def _record(
-        self,
-        policy: CompiledPolicy,
-        seed: int,
-        chunk: int,
-        states: Integers,
-        check: Callable[[], None] | None,
-    ) -> None:
+    def _record(self, play: _Play, chunk: int, states: Integers) -> None:
         """Write the states of a chunk's episodes: some episodes at a time, or some steps of one."""
         model, discount, steps = self.compiled, self.model.discount, states.shape[1]
-        values = np.zeros(model.n_slots, dtype=np.int64)
-        rng = generator(seed, Purpose.SIMULATION, chunk)
-        piece = min(steps, max(1, LOOK_AFTER // len(values)))
-        together = min(len(states), max(1, LOOK_AFTER // (steps * len(values))))
-        record = new_record(model, together, piece)
+        values, rng = np.zeros(model.n_slots, dtype=np.int64), play.rng(chunk)
+        piece = min(steps, max(1, tuned.DRAWS_BETWEEN_CHECKS // len(values)))
+        together = max(1, tuned.DRAWS_BETWEEN_CHECKS // (steps * len(values)))
+        record = new_record(model, min(len(states), together), piece)
         for at in range(0, len(states), together):
             some = states[at : at + together]
             returns = np.zeros(len(some))
             for first in range(0, steps, piece):
-                if check is not None:
-                    check()
+                play.check()
                 met = some[:, first : first + piece]
-                count, begins = met.shape[1], first == 0
-                simulate(
-                    model, policy, rng, discount, begins, first, count, values, returns, record
-                )
-                met[:] = record.states[: len(some), :count, : met.shape[2]]
+                where = first == 0, first, met.shape[1]
+                simulate(model, play.policy, rng, discount, *where, values, returns, record)
+                met[:] = record.states[: len(some), : met.shape[1], : met.shape[2]]
 
-    def _run_together(
-        self,
-        policy: CompiledPolicy,
-        seed: int,
-        chunk: int,
-        returns: Floats,
-        check: Callable[[], None] | None,
-    ) -> None:
-        if check is not None:
-            check()
-        rngs = tuple(generator(seed, Purpose.SIMULATION, chunk + i) for i in range(TOGETHER))
-        simulate_each(self.compiled, policy, rngs, self.model.discount, self.steps, returns)
+    def _run_together(self, play: _Play, chunk: int, returns: Floats) -> None:
+        play.check()
+        rngs = tuple(play.rng(chunk + i) for i in range(tuned.CHUNKS_TOGETHER))
+        simulate_each(self.compiled, play.policy, rngs, self.model.discount, self.steps, returns)
 
-    def _run(
-        self,
-        policy: CompiledPolicy,
-        seed: int,
-        chunk: int,
-        returns: Floats,
-        check: Callable[[], None] | None,
-    ) -> None:
-        unrecorded = new_record(self.compiled, 0, 0)
-        values = np.zeros(self.compiled.n_slots, dtype=np.int64)
-        rng = generator(seed, Purpose.SIMULATION, chunk)
-        discount, steps = self.model.discount, self.steps
+    def _run(self, play: _Play, chunk: int, returns: Floats) -> None:
+        model, unrecorded, rng = self.compiled, new_record(self.compiled, 0, 0), play.rng(chunk)
+        values = np.zeros(model.n_slots, dtype=np.int64)
+        where = self.model.discount, True, 0, self.steps
         # Episodes follow one another in the generator, so that pieces are the same episodes.
-        piece = max(1, LOOK_AFTER // (steps * len(values)))
+        piece = max(1, tuned.DRAWS_BETWEEN_CHECKS // (self.steps * len(values)))
         for first in range(0, len(returns), piece):
-            if check is not None:
-                check()
+            play.check()
             part = returns[first : first + piece]
-            simulate(self.compiled, policy, rng, discount, True, 0, steps, values, part, unrecorded)
+            simulate(model, play.policy, rng, *where, values, part, unrecorded)
 
 
 def arena_of(model: FactoredMDP) -> Arena:
     """Compile a model. Cost: its size."""
     return Arena(model, compile_model(model), episode_steps(model))
-
-
-SCREENING = 200
-"""Episodes after which a candidate that is behind is given up."""
-
-COMPARING = 1000
-"""Episodes on which a candidate must be ahead to become the incumbent."""
-
-HOPELESS = 2.0
-"""Standard errors of the paired difference by which a candidate may be behind after screening."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,19 +205,20 @@ class Judge:
         policy: PlannedPolicy,
         arrays: CompiledPolicy,
         seconds: float,
-        check: Callable[[], None] | None = None,
+        check: Check = NO_LIMIT.check,
     ) -> Judged:
         """Judge a candidate, which may become the incumbent."""
         seed = derived_seed(self.seed, Purpose.SCREENING)
-        returns = self.arena.returns(arrays, SCREENING, seed, 0, check)
+        few, many = tuned.SCREENING_EPISODES, tuned.COMPARING_EPISODES
+        returns = self.arena.returns(arrays, few, seed, 0, check)
         best = self.incumbent
-        if best is None or not _is_hopeless(returns - best.returns[:SCREENING]):
-            more = self.arena.returns(arrays, COMPARING - SCREENING, seed, SCREENING, check)
+        if best is None or not _is_behind(returns - best.returns[:few]):
+            more = self.arena.returns(arrays, many - few, seed, few, check)
             returns = np.concatenate([returns, more])
         found = Judged(name, policy, arrays, returns)
         error, episodes = found.standard_error, len(returns)
         self.tried.append(Candidate(name, found.mean, error, episodes, seconds))
-        if best is None or (len(returns) == COMPARING and found.mean > best.mean):
+        if best is None or (len(returns) == many and found.mean > best.mean):
             self.incumbent = found
         return found
 
@@ -272,5 +238,5 @@ class Judge:
         return self.arena.returns_in_time(self.incumbent.arrays, episodes, seed, clock)
 
 
-def _is_hopeless(differences: Floats) -> bool:
-    return float(differences.mean()) + HOPELESS * standard_error(differences) < 0.0
+def _is_behind(differences: Floats) -> bool:
+    return float(differences.mean()) + tuned.SCREENING_ERRORS * standard_error(differences) < 0.0

@@ -28,15 +28,13 @@ from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
 from fsmdp.foundation.checks import clip
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import ENGINES, Engine, Finding, Findings, Stage
 from fsmdp.solver.judge import Judged
 from fsmdp.solver.state import SolverState
 from fsmdp.solver.warm import warm
 
 log = logging.getLogger("fsmdp")
-
-LEFT_BEHIND = 0.25
-"""Seconds that an engine beside the others has to end by itself; what it finds then is too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +265,7 @@ class _Beside:
     def end(self) -> None:
         """Stop it, or leave the thread behind: nobody waits for what it finds."""
         self._clock.interrupt()
-        if not self.is_alive(LEFT_BEHIND):
+        if not self.is_alive(tuned.ENDING_SECONDS):
             self._findings.close()
         self._over = True
 

@@ -29,6 +29,7 @@ from fsmdp.reductions.actions import ListActions
 from fsmdp.reductions.reduction import Reduced, chained, reductions_of, unchanged
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.judge import Judge, Judged, arena_of
 from fsmdp.solver.search.graph import Branching, branching
 from fsmdp.solver.search.search import Found
@@ -38,14 +39,6 @@ if TYPE_CHECKING:
     from fsmdp.solver.engines.projections import Projection
     from fsmdp.solver.fitting import Fit
     from fsmdp.solver.scheduler import Auto
-
-RESERVE, ENOUGH = 0.1, 2.0
-"""Of the time limit, and in seconds, at most: for judging the winner again."""
-
-FRESH_EPISODES = 1000
-
-EPISODES = 400
-"""Of each policy, whose states join the pools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,11 @@ class SolverState:
         left = clock.left()
         self.timed = left is not None
         """Bounds come from a thread then; otherwise in turn, so that a seed decides all."""
-        self.searching = clock if left is None else clock.part(min(RESERVE * left, ENOUGH))
+        self.searching = (
+            clock
+            if left is None
+            else clock.part(min(tuned.RESERVE_SHARE * left, tuned.RESERVE_SECONDS))
+        )
         self.judge = Judge(arena_of(self.model), self.seed)
         self.alone = trivial_problem(self.model)
         self.bound_plan = plan_of_constant(self.alone)
@@ -202,7 +199,7 @@ class SolverState:
         if not self.fits:
             return
         seed, check = derived_seed(self.seed, Purpose.VISITED), self.searching.check
-        states = self.judge.arena.states(arrays, EPISODES, seed, check)
+        states = self.judge.arena.states(arrays, tuned.VISITING_EPISODES, seed, check)
         for fit in self.fits:
             fit.fitting.meet(fit.reduced.states(states))
 
@@ -273,17 +270,13 @@ class SolverState:
         if self.proved is not None:
             value, least, exact = self.proved.value, self.proved.least, self.proved.exact
             return Incumbent(best.name, value, 0.0, 0, least, 1.0, exact, *scales)
-        returns = self.judge.judge_again(FRESH_EPISODES, self.clock)
+        returns = self.judge.judge_again(tuned.FRESH_EPISODES, self.clock)
         if not len(returns):
             return None
         runs = Runs(returns, self.judge.arena.steps)
         limit = limit_of_mean(self.model, runs, LEVEL)
         judged = runs.mean, runs.standard_error, len(returns), limit, LEVEL
         return Incumbent(best.name, *judged, False, *scales)
-
-
-MOST_STATES, MOST_NUMBERS = 2**23, 2**26
-"""Of all states, and of the variables of listed ones together, that a file and its checker take."""
 
 
 def proof_by_values(
@@ -295,7 +288,9 @@ def proof_by_values(
     """
     count = solution.values.shape[1]
     all_states = solution.reached is None and not reduced.rewritten
-    if count > MOST_STATES or (not all_states and count * len(model.sizes) > MOST_NUMBERS):
+    if count > tuned.FILED_STATES or (
+        not all_states and count * len(model.sizes) > tuned.FILED_NUMBERS
+    ):
         return StateValues(EXACT_VALUES, bound, fits=False)
     values = solution.values[0] if model.horizon is None else None
     if all_states:
@@ -317,7 +312,7 @@ def proof_by_search(
 
     Left out if they are too many for a file, or if there is no way back to states of the model.
     """
-    few = found.expanded * len(model.sizes) <= MOST_NUMBERS
+    few = found.expanded * len(model.sizes) <= tuned.FILED_NUMBERS
     states = _states(reduced, found.proof.states) if few else None
     if states is None:
         return StateValues(SEARCH, bound, fits=False)

@@ -36,34 +36,8 @@ from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
-from fsmdp.solver.fitting import MOST_VARIABLES, extensions, with_scopes
-
-LARGEST_BACKUP = 2**12
-"""Numbers in the backups of a function."""
-
-MOST_CANDIDATES = 400
-"""Scopes whose functions are scored in a round."""
-
-GROWTH, LEAST = 3, 3
-"""A basis grows by one function for so many that it has, and by so many at least."""
-
-SHARE = 1e-2
-"""A program is solved until what it can still gain is less than this share of the gap."""
-
-USELESS = 1e-9
-"""A function whose weights are all smaller, times its size in rewards, is dropped."""
-
-PATIENCE = 4
-"""Times that a basis may grow, ever faster, without a tighter bound before it is given up."""
-
-FALL = 1e-5
-"""A bound that falls by less, relative to itself, has not."""
-
-NOTHING = 1e-7
-"""A slope smaller than this, in values of the constant at every step, is rounding."""
-
-MOST_ENTRIES = 2**23
-"""Table entries of a step up to which mini-buckets are widened."""
+from fsmdp.solver import parameters as tuned
+from fsmdp.solver.fitting import extensions, with_scopes
 
 
 class BoundTechnique(ABC):
@@ -113,7 +87,7 @@ class Tightening:
         clock: Clock,
         below: Callable[[], float] | None = None,
         blocks: Blocks | None = None,
-        share: float = SHARE,
+        share: float = tuned.BOUND_ACCURACY,
         grows: bool = True,
         widens: bool = True,
     ) -> None:
@@ -187,7 +161,7 @@ class Tightening:
             wider = with_room(elimination, self.room)
         except WidthError:
             return problem
-        if wider.n_rows > MOST_ENTRIES:
+        if wider.n_rows > tuned.WIDENED_ENTRIES:
             return problem
         return replace(problem, network=replace(problem.network, elimination=wider))
 
@@ -223,7 +197,7 @@ class WidenMiniBuckets(BoundTechnique):
     def run(self, to: Tightening, clock: Clock) -> bool:
         """False if there is no room."""
         network = to.problem.network
-        wider = widened(network.elimination, self._slack(to, clock), MOST_ENTRIES)
+        wider = widened(network.elimination, self._slack(to, clock), tuned.WIDENED_ENTRIES)
         if wider is None:
             return False
         problem = replace(to.problem, network=replace(network, elimination=wider))
@@ -253,12 +227,12 @@ class GrowBasis(BoundTechnique):
     """
 
     def __init__(self) -> None:
-        self._most_variables = MOST_VARIABLES
+        self._most_variables = tuned.SCOPE_VARIABLES
         self._idle = 0  # times in a row that growth has not made the bound fall
 
     def applies(self, to: Tightening) -> bool:
         """Unless the basis is given, or has grown in vain too often."""
-        return to.grows and self._idle < PATIENCE
+        return to.grows and self._idle < tuned.BOUND_PATIENCE
 
     def run(self, to: Tightening, clock: Clock, batch: int | None = None) -> bool:
         """False if no function would help."""
@@ -276,10 +250,10 @@ class GrowBasis(BoundTechnique):
         start = np.zeros((to.blocks.n_blocks, len(basis)))
         start[:, : len(kept)] = to.found.shared[:, kept]
         found = to.minimised(problem, start, to.found.held, clock)
-        if found.value > to.value + FALL * abs(to.value):
+        if found.value > to.value + tuned.BOUND_FALL * abs(to.value):
             return False
         size = max(abs(to.value), 1e-3 * value_span(problem.network, problem.intervals))
-        fell = to.value - found.value > FALL * size
+        fell = to.value - found.value > tuned.BOUND_FALL * size
         self._idle = 0 if fell else self._idle + 1
         to.take(problem, found)
         return True
@@ -287,7 +261,9 @@ class GrowBasis(BoundTechnique):
     def candidates(self, to: Tightening, clock: Clock, batch: int | None = None) -> Basis:
         """The functions that extend a scope of the basis and that the dual conserves worst."""
         scopes = [*dict.fromkeys(to.basis.scopes)]
-        wider = extensions(to.model, scopes, LARGEST_BACKUP, self._most_variables)[:MOST_CANDIDATES]
+        wider = extensions(to.model, scopes, tuned.BOUND_BACKUP_NUMBERS, self._most_variables)[
+            : tuned.BOUND_CANDIDATES
+        ]
         basis = with_scopes(to.model, Basis([]), wider)
         known = {_key(table) for table in to.basis}
         basis = Basis([table for table in basis.tables[1:] if _key(table) not in known])
@@ -296,16 +272,19 @@ class GrowBasis(BoundTechnique):
         parts = to.model, basis, to.blocks, to.found.cuts, to.found.measure
         scores = np.abs(slopes(*parts, clock.check)).sum(axis=0)
         if batch is None:
-            batch = max(LEAST, len(to.basis) // GROWTH) * 2**self._idle
+            batch = (
+                max(tuned.BOUND_LEAST_GROWTH, len(to.basis) // tuned.BOUND_GROWTH_DIVISOR)
+                * 2**self._idle
+            )
         order = np.argsort(-scores, kind="stable")[:batch]
         steps = sum(link.weight for link in to.blocks.links)
-        chosen = [j for j in order if j > 0 and scores[j] > NOTHING * steps]
+        chosen = [j for j in order if j > 0 and scores[j] > tuned.ROUNDED_SLOPE * steps]
         return Basis([basis.tables[j] for j in sorted(chosen)])
 
     def _useful(self, to: Tightening) -> list[int]:
         """Functions with a weight at some step; the constant always is one."""
         sizes = np.abs(to.found.shared).max(axis=0) * to.problem.network.function_sizes
-        useful = sizes > USELESS * reward_scale(to.problem.intervals)
+        useful = sizes > tuned.USELESS_WEIGHT * reward_scale(to.problem.intervals)
         return [j for j in range(len(to.basis)) if j == 0 or useful[j]]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.clock import NO_LIMIT, Clock
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.joint import Programs
 from fsmdp.bounds.problem import problem_of_model, trivial_problem
@@ -23,8 +23,9 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
 from fsmdp.policies.resolve import resolve
 from fsmdp.reductions.actions import factored
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.fitting import Choices, Fitting, first_basis
-from fsmdp.solver.judge import CHUNK, TOGETHER, arena_of
+from fsmdp.solver.judge import arena_of
 from fsmdp.solver.search.graph import branching
 from fsmdp.solver.search.search import search
 
@@ -61,7 +62,7 @@ def _simulator() -> None:
         arena = arena_of(model)
         arena.states(arrays, 1, 0)
         set_ready(SIMULATION)
-        arena.returns(arrays, TOGETHER * CHUNK * (cores() + 1), 0)
+        arena.returns(arrays, tuned.CHUNKS_TOGETHER * tuned.CHUNK_EPISODES * (cores() + 1), 0)
 
 
 def _exact() -> None:
@@ -94,13 +95,13 @@ def _fits() -> None:
 
 def _fit(model: FactoredMDP) -> None:
     arena = arena_of(model)
-    fitting = Fitting(model, first_basis(model, pairs=False), Choices(), _go_on)
+    fitting = Fitting(model, first_basis(model, pairs=False), Choices(), NO_LIMIT.check)
     arrays = resolve(model, "random").arrays
     assert arrays is not None
     fitting.meet(arena.states(arrays, 50, 0))
     for _ in range(2):
-        fitting.fit(_go_on).compiled()
-        fitting.grow(4, _go_on)
+        fitting.fit(NO_LIMIT.check).compiled()
+        fitting.grow(4, NO_LIMIT.check)
 
 
 def _successors() -> None:
@@ -112,10 +113,6 @@ def _search() -> None:
         problem = problem_of_model(model, Basis.singles(model))
         bound = Programs().solve(problem, Clock()).bound
         search(model, bound.basis, bound.weights, trials=20, fallback="wait")
-
-
-def _go_on() -> None:
-    """Nobody stops this."""
 
 
 ENGINES: Mapping[str, Callable[[], None]] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fsmdp.bounds.clock import NO_LIMIT
 from fsmdp.errors import FsmdpError
 from fsmdp.exact.solve import Exact, expected_seconds
 from fsmdp.learning.cells.layout import Cells
@@ -183,14 +184,16 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
     """The best policy found; `candidates` are asked for only where there are no exact values."""
     needed = expected_seconds(model)
     if needed is not None and needed <= EXACTLY:
-        found = array_policy("exact values", model, Exact(reachable=False).solve(model, _go_on))
+        found = array_policy(
+            "exact values", model, Exact(reachable=False).solve(model, NO_LIMIT.check)
+        )
         return "exact values", found.compiled()
     judge = Judge(arena_of(model), seed)
     fit = None
     try:
         basis = first_basis(model, pairs=True)
-        fitting = Fitting(model, basis, Choices(pool=POOL), _go_on)
-        begun = Fit("fit", unchanged(model), fitting, judge.arena, EPISODES, seed, _go_on)
+        fitting = Fitting(model, basis, Choices(pool=POOL), NO_LIMIT.check)
+        begun = Fit("fit", unchanged(model), fitting, judge.arena, EPISODES, seed, NO_LIMIT.check)
         begun.begin()
         fit = begun
     except FsmdpError:  # tables or states that are too large: what else there is has to do
@@ -206,7 +209,3 @@ def best_policy(model: FactoredMDP, candidates: Callable[[], Sequence[Named]], s
         policy = array_policy("at random", model, "random")
         return "at random", policy.compiled()
     return judge.incumbent.name, judge.incumbent.arrays
-
-
-def _go_on() -> None:
-    """Nothing ends a plan early."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock
 from fsmdp.policies.resolve import array_policy
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
 from fsmdp.solver.state import SolverState
-
-LONG_EPISODE = 2000
-"""Steps beyond which baselines are simulated after exact values were tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,7 @@ class Baselines(Engine):
 
     def applies(self, state: SolverState) -> str | float:
         """Before or after exact values, by the length of episodes."""
-        if (state.judge.arena.steps > LONG_EPISODE) is not self.long:
+        if (state.judge.arena.steps > tuned.LONG_EPISODE_STEPS) is not self.long:
             return "the other one is for episodes of this length"
         return 0.0
 

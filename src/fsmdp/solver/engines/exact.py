@@ -8,17 +8,9 @@ from fsmdp.bounds.clock import Clock
 from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact
 from fsmdp.policies.resolve import array_policy
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import Engine, Findings, Optimal, Stage, UpperBound
 from fsmdp.solver.state import Proved, SolverState, proof_by_values
-
-QUICKLY = 2.0
-"""Seconds that exact values may be expected to take to be tried before anything else."""
-
-EXACT_SHARE, EXACT_SECONDS = 0.6, 600.0
-"""Exact values are tried if they are expected within this share of the time, or these seconds."""
-
-REACHABLE_SHARE = 0.1
-"""For engines that may come to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +29,7 @@ class ExactValues(Engine):
         if not self.all_states:
             return 0.0
         needed = state.exact_seconds
-        if needed is None or needed <= QUICKLY:
+        if needed is None or needed <= tuned.QUICK_EXACT_SECONDS:
             return "too many states" if needed is None else "all states were tried"
         return needed
 
@@ -45,7 +37,7 @@ class ExactValues(Engine):
         """Bound and policy, both optimal up to rounding."""
         reduced, needed = state.listed, state.exact_seconds
         assert reduced is not None
-        of_all = self.all_states or (needed is not None and needed <= QUICKLY)
+        of_all = self.all_states or (needed is not None and needed <= tuned.QUICK_EXACT_SECONDS)
         try:
             solution = Exact(reachable="auto" if of_all else True).solve(reduced.model, clock.check)
         except SizeError:
@@ -65,15 +57,15 @@ REACHABLE = ExactValues(
     Stage.FIRST,
     "Exact values of the states that can be reached, or of all if that is quick; if they are "
     "found, the model is solved.",
-    REACHABLE_SHARE,
+    tuned.REACHABLE_SHARE,
     compiles=("exact solver",),
 )
 ALL_STATES = ExactValues(
     "exact-values-of-all-states",
     Stage.LAST,
     "Exact values, if they are expected within its share of the time.",
-    EXACT_SHARE,
-    EXACT_SECONDS,
+    tuned.EXACT_SHARE,
+    tuned.EXACT_SECONDS,
     compiles=("exact solver",),
     all_states=True,
 )

@@ -21,20 +21,12 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.reductions.reduction import Reduced, unchanged
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import Engine, Findings, Note, Stage
 from fsmdp.solver.engines.projections import crossed, functions_of
 from fsmdp.solver.fitting import Choices, Fit, Fitting, first_basis
 from fsmdp.solver.judge import Judge, arena_of
-from fsmdp.solver.state import EPISODES, SolverState
-
-QUICK_ROUNDS, FIRST_ROUNDS, GROWING_ROUNDS = 2, 4, 2
-"""Fits of singles, of pairs, and of each basis that has grown."""
-
-PATIENCE = 3
-"""Times that a basis may grow without a better policy before it is given up."""
-
-GROWING_BY = 3
-"""A basis grows by one function for so many that it has, at least by twenty."""
+from fsmdp.solver.state import SolverState
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,15 @@ class Fits(Engine):
         try:
             fitting = Fitting(reduced.model, basis, Choices(), clock.check)
             left_out = fitting.trim(clock.check)
-            fit = Fit(name, reduced, fitting, state.judge.arena, EPISODES, state.seed, clock.check)
+            fit = Fit(
+                name,
+                reduced,
+                fitting,
+                state.judge.arena,
+                tuned.VISITING_EPISODES,
+                state.seed,
+                clock.check,
+            )
             fit.begin()
         except FsmdpError as error:
             yield Note(f"{name}: {str(error).partition(';')[0]}")
@@ -94,7 +94,7 @@ class Fits(Engine):
         fitting = fit.fitting.copy()
         fitting.take(tables, fit.check)
         rng = generator(state.seed, Purpose.CROSSING)
-        fitting.meet(crossed(fitting.pool, found[0], EPISODES, rng))
+        fitting.meet(crossed(fitting.pool, found[0], tuned.VISITING_EPISODES, rng))
         return (replace(fit, name=f"{fit.name}, everywhere", fitting=fitting),)
 
 
@@ -116,14 +116,14 @@ class Growth(Engine):
             # One whose last growth was in vain waits for the others.
             name = max(growing, key=lambda one: (growing[one].vain == 0, growing[one].best))
             fit = growing[name]
-            batch = max(20, len(fit.fitting.basis) // GROWING_BY)
+            batch = max(tuned.LEAST_GROWTH, len(fit.fitting.basis) // tuned.GROWTH_DIVISOR)
             if not fit.fitting.grow(batch, clock.check):
                 del growing[name]
                 continue
             before = fit.best
-            yield from fit.rounds(GROWING_ROUNDS)
+            yield from fit.rounds(tuned.GROWN_ROUNDS)
             fit.vain = 0 if fit.best > before else fit.vain + 1
-            if fit.vain >= PATIENCE:
+            if fit.vain >= tuned.GROWTH_PATIENCE:
                 del growing[name]
 
 
@@ -133,7 +133,7 @@ SINGLES = Fits(
     "Least squares backwards in steps over a pool of states that policies visit, with exact "
     "expectations; each round adds what its policy visits.",
     compiles=("fits",),
-    rounds=QUICK_ROUNDS,
+    rounds=tuned.SINGLES_ROUNDS,
 )
 PAIRS = Fits(
     "fits-of-pairs",
@@ -141,7 +141,7 @@ PAIRS = Fits(
     "Fits with pairs of variables, and with values of projections as functions.",
     compiles=("fits",),
     pairs=True,
-    rounds=FIRST_ROUNDS,
+    rounds=tuned.PAIRS_ROUNDS,
 )
 GROWTH = Growth(
     "growth",
@@ -163,9 +163,9 @@ class Fitted(Planner):
     """
 
     rounds: Count = 6
-    episodes: Count = 400
-    pool: Count = 20_000
-    ridge: Tolerance = 1e-3
+    episodes: Count = tuned.VISITING_EPISODES
+    pool: Count = tuned.POOL_STATES
+    ridge: Tolerance = tuned.RIDGE
     seed: Seed = 0
     time_limit: Seconds = None
 

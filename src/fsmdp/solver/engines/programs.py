@@ -18,7 +18,7 @@ import numpy as np
 from fsmdp.bounds.bellman import Weights
 from fsmdp.bounds.bundle import plan_of
 from fsmdp.bounds.clock import Clock, Status, Stopped
-from fsmdp.bounds.costs import MOST_JOINT_ROWS, has_stages
+from fsmdp.bounds.costs import has_stages
 from fsmdp.bounds.joint import Joint
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.problem import Problem, Trivial, problem_of_model
@@ -29,6 +29,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.reductions.invariants import Invariant
 from fsmdp.reductions.reduction import Reduced
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import (
     CandidatePolicy,
     Engine,
@@ -41,40 +42,7 @@ from fsmdp.solver.engine import (
 from fsmdp.solver.fitting import backup_size
 from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.state import SolverState
-from fsmdp.solver.techniques import LARGEST_BACKUP, Tightening
-
-UNTIMED_TURNS = 2
-"""Without a time limit: for programs of singles, and of pairs."""
-
-UNTIMED_GROWTH = 2
-"""Times that the basis or the steps of a bound are refined without a time limit, in a turn."""
-
-
-FIRST_SHARE, BOUNDING_SHARE, REGION_SHARE = 0.6, 0.3, 0.1
-"""Of the time that is left: for the first program, without which there is no bound worth reading,
-for each other one before bases grow, and for each region."""
-
-STAGES_SHARE = 0.6
-"""Of the time for a program, to solve it by rows: stage by stage, and of the rest all in one."""
-
-STAGES_TO_ALL = 3.0
-"""All steps in one take about so much longer than stages."""
-
-INVARIANTS_SHARE = 0.2
-"""Of the time for a program, to prove invariants of its model."""
-
-FLAT = 1e-9
-"""A bound that is below the trivial one by less, in largest returns, says no more."""
-
-BUDGET = 2**20
-"""Table entries of one step, up to which elimination is exact; beyond, mini-buckets keep to it."""
-
-
-LARGEST_REGION = 2**8
-"""Assignments of a region, and so its functions."""
-
-MOST_REGIONS = 64
-"""Sets of variables that are looked at."""
+from fsmdp.solver.techniques import Tightening
 
 
 def regions_of(model: FactoredMDP) -> list[Scope]:
@@ -104,7 +72,7 @@ def regions_of(model: FactoredMDP) -> list[Scope]:
         {p for p in t.scope if p < n_variables} for means in model.reward_means for t in means
     ]
     found: dict[Scope, int] = {}
-    for members in list(moved.values())[:MOST_REGIONS]:
+    for members in list(moved.values())[: tuned.REGIONS]:
         ties = np.zeros(n_variables, dtype=np.int64)
         for scope in scopes:
             if scope.intersection(members):
@@ -113,11 +81,11 @@ def regions_of(model: FactoredMDP) -> list[Scope]:
         near = [p for p in np.flatnonzero(ties).tolist() if p not in members]
         for position in sorted(near, key=lambda p: (-ties[p], not is_drawn[p], p)):
             wider = tuple(sorted((*region, position)))
-            fits = table_size(sizes[p] for p in wider) <= LARGEST_REGION
-            if fits and backup_size(model, wider) <= LARGEST_BACKUP:
+            fits = table_size(sizes[p] for p in wider) <= tuned.REGION_ASSIGNMENTS
+            if fits and backup_size(model, wider) <= tuned.BOUND_BACKUP_NUMBERS:
                 region.append(position)
         whole = tuple(sorted(region))
-        if len(whole) > 1 and table_size(sizes[p] for p in whole) <= LARGEST_REGION:
+        if len(whole) > 1 and table_size(sizes[p] for p in whole) <= tuned.REGION_ASSIGNMENTS:
             found[whole] = backup_size(model, whole)
     return sorted(found, key=found.__getitem__)
 
@@ -177,7 +145,13 @@ class Bounding:
     def solve_next(self) -> Findings:
         """Solve one program. `Stopped` if there is no time for another."""
         program, self._next = self._programs[self._next], self._next + 1
-        share = FIRST_SHARE if self._next == 1 else BOUNDING_SHARE if program.acts else REGION_SHARE
+        share = (
+            tuned.FIRST_PROGRAM_SHARE
+            if self._next == 1
+            else tuned.PROGRAM_SHARE
+            if program.acts
+            else tuned.REGION_SHARE
+        )
         clock = self.clock.share(share)
         try:
             basis = program.basis()
@@ -218,16 +192,16 @@ class Bounding:
         """
         problem = None
         with suppress(Stopped):
-            began, part = time.perf_counter(), clock.share(STAGES_SHARE)
+            began, part = time.perf_counter(), clock.share(tuned.STAGES_SHARE)
             problem = self._problem_of(program, (), basis, part)
             expected = 0.0
             if has_stages(problem.network):
                 yield from self._if_solved(program, Stagewise().solve(problem, part))
-                expected = STAGES_TO_ALL * (time.perf_counter() - began)
+                expected = tuned.JOINT_TO_STAGES * (time.perf_counter() - began)
             network, left = problem.network, clock.left()
             few = network.n_weight_rows * network.elimination.n_rows <= MOST_JOINT_ROWS
             if few and (left is None or expected < left):
-                plan = Joint().solve(problem, clock.share(STAGES_SHARE))
+                plan = Joint().solve(problem, clock.share(tuned.STAGES_SHARE))
                 yield from self._if_solved(program, plan)
         return problem
 
@@ -255,7 +229,7 @@ class Bounding:
             program.reduced.model,
             basis,
             terms.weights,
-            budget=BUDGET if exact else None,
+            budget=tuned.EXACT_ENTRIES if exact else None,
             trivial=None if program.reduced.rewritten else terms.trivial,
             clock=clock,
             **{**terms.options, "invariants": invariants},
@@ -269,7 +243,7 @@ class Bounding:
         if not isinstance(self._terms.weights, str) or self._terms.weights != "initial":
             return ()
         if reduced.label not in self._invariants:
-            part = clock.share(INVARIANTS_SHARE)
+            part = clock.share(tuned.INVARIANTS_SHARE)
             try:
                 found = find_invariants(reduced.model, self._terms.seed, part.check)
             except Stopped:
@@ -319,7 +293,7 @@ class Bounding:
         if trivial is None:
             return False
         scale = self._programs[-1].reduced.model.largest_size_of_return
-        return bool(self._lowest >= trivial.upper_bound - FLAT * scale)
+        return bool(self._lowest >= trivial.upper_bound - tuned.FLAT_BOUND * scale)
 
     def _region_programs(self) -> list[Program]:
         reduced = self._programs[-1].reduced
@@ -362,10 +336,10 @@ class Programs(Engine):
             if state.timed:
                 yield from bounding.run()
                 return
-            for _ in range(UNTIMED_TURNS if state.basis is None else 1):
+            for _ in range(tuned.UNTIMED_TURNS if state.basis is None else 1):
                 for _ in range(min(bounding.left(), len(state.models))):
                     yield from bounding.solve_next()
-                for _ in range(0 if bounding.left() else UNTIMED_GROWTH):
+                for _ in range(0 if bounding.left() else tuned.UNTIMED_REFINEMENTS):
                     yield from bounding.tighten()
                 yield Finding(ends_turn=True)
         finally:

@@ -23,28 +23,12 @@ from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.projection import Project
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
 from fsmdp.solver.fitting import Fit, Fitting, Pool
 from fsmdp.solver.state import SolverState
 
 Check = Callable[[], None]
-
-LARGEST_PROJECTION = 2**20
-"""Numbers that the exact solution of one may hold."""
-
-MOST_PROJECTIONS = 24
-"""One for each reward term, of the terms that vary most."""
-
-MOST_KEPT = 32
-"""Variables that the projection for one term is tried with first; halved until it is small."""
-
-MOST_REGRESSED = 2**11
-"""States, drawn at random from those that can be reached, that functions are fitted to."""
-
-RIDGE = 1e-6
-
-LARGEST_FUNCTION, STAGES = 2**10, 4
-"""A projection's values become functions if their table is no larger, at so many steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +81,14 @@ def projections_of(
     if whole is not None:
         return [replace(whole, whole=True)]
     spans = [max(float(np.ptp(table.values)) for table in means) for means in model.reward_means]
-    chosen = sorted(range(len(scopes)), key=lambda term: (-spans[term], term))[:MOST_PROJECTIONS]
+    chosen = sorted(range(len(scopes)), key=lambda term: (-spans[term], term))[
+        : tuned.PROJECTED_TERMS
+    ]
     found = []
     for term in chosen:
         if not scopes[term]:
             continue
-        order = _nearest(parents, scopes[term], moved)[:MOST_KEPT]
+        order = _nearest(parents, scopes[term], moved)[: tuned.PROJECTED_VARIABLES]
         solved = None
         while solved is None and order:
             solved = _solve(model, order, [*everywhere, term], frequencies, check)
@@ -139,7 +125,9 @@ def _solve(
     if projected is None:
         return None
     try:
-        solution = Exact(limit=LARGEST_PROJECTION, reachable=True).solve(projected.model, check)
+        solution = Exact(limit=tuned.PROJECTION_NUMBERS, reachable=True).solve(
+            projected.model, check
+        )
     except SizeError:
         return None
     return Projection(tuple(sorted(kept)), solution, whole=False)
@@ -168,8 +156,8 @@ def _regressed(fitting: Fitting, projection: Projection, seed: int) -> Iterator[
     usable = [at for at, scope in enumerate(fitting.basis.scopes) if place.keys() >= set(scope)]
     states = projection.states
     rows = np.arange(len(states))
-    if len(rows) > MOST_REGRESSED:  # all that is near the start, and some of the rest
-        rng, half = generator(seed, Purpose.PROJECTING), MOST_REGRESSED // 2
+    if len(rows) > tuned.REGRESSED_STATES:  # all that is near the start, and some of the rest
+        rng, half = generator(seed, Purpose.PROJECTING), tuned.REGRESSED_STATES // 2
         rows = np.append(rows[:half], np.sort(rng.permutation(rows[half:])[:half]))
     columns = np.empty((len(rows), len(usable)))
     for column, at in enumerate(usable):
@@ -182,7 +170,7 @@ def _regressed(fitting: Fitting, projection: Projection, seed: int) -> Iterator[
         if known and values.any():
             part, target = columns[:known], values[rows[:known]]
             matrix = part.T @ part
-            scale = RIDGE * (float(np.trace(matrix)) / len(usable) or 1.0)
+            scale = tuned.PROJECTION_RIDGE * (float(np.trace(matrix)) / len(usable) or 1.0)
             matrix[np.diag_indices_from(matrix)] += scale
             found[usable] = np.linalg.solve(matrix, part.T @ target)
         yield step, found
@@ -215,11 +203,16 @@ def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[
     found = []
     for projection in projections:
         shape = tuple(model.sizes[position] for position in projection.kept)
-        if len(shape) < 2 or table_size(shape) > LARGEST_FUNCTION:
+        if len(shape) < 2 or table_size(shape) > tuned.PROJECTED_FUNCTION_ENTRIES:
             continue  # a single variable's values are in any basis
         states = projection.states
         last = len(projection.solution.values) - (model.horizon is not None)
-        for step in sorted({i * last // STAGES for i in range(STAGES)}):
+        for step in sorted(
+            {
+                i * last // tuned.PROJECTED_FUNCTION_STEPS
+                for i in range(tuned.PROJECTED_FUNCTION_STEPS)
+            }
+        ):
             known = projection.within(step)
             values = projection.solution.values[step, :known]
             if np.ptp(values) == 0.0:
@@ -229,10 +222,6 @@ def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[
             table -= table.min()
             found.append(bound_table(projection.kept, table / table.max()))
     return found
-
-
-PROJECTION_SHARE = 0.1
-"""Of the time that is left, for the projections of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +249,7 @@ class Projections(Engine):
         if model.actions.variables:
             return []
         try:
-            check = clock.share(PROJECTION_SHARE).check
+            check = clock.share(tuned.PROJECTION_SHARE).check
             return projections_of(model, frequencies_of(fit.fitting.pool, model.sizes), check)
         except Stopped:
             clock.check()

@@ -9,19 +9,10 @@ from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import plural
 from fsmdp.policies.resolve import resolve
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Optimal, Stage, UpperBound
-from fsmdp.solver.search.graph import MOST_SUCCESSORS
 from fsmdp.solver.search.search import search
 from fsmdp.solver.state import Proved, SolverState, proof_by_search
-
-FEW_SUCCESSORS = 64.0
-"""Successors of an action, on average, up to which states are searched."""
-
-SEARCH_TRIALS = 10**5
-"""Without a time limit."""
-
-FIRST_SEARCH, SEARCH_SHARE = 0.2, 0.5
-"""The first search has the trivial bound alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,7 @@ class Search(Engine):
         few = state.branching
         if few is None:
             return "too many joint actions"
-        if few.largest > MOST_SUCCESSORS or few.mean > FEW_SUCCESSORS:
+        if few.largest > tuned.LISTED_SUCCESSORS or few.mean > tuned.MEAN_SUCCESSORS:
             return "too many successors"
         return 0.0
 
@@ -62,7 +53,7 @@ class Search(Engine):
                 clock,
                 fallback=guide,
                 seed=state.seed,
-                trials=None if state.timed else SEARCH_TRIALS,
+                trials=None if state.timed else tuned.SEARCH_TRIALS,
             )
         except SizeError:
             return
@@ -88,14 +79,14 @@ BELOW_TRIVIAL = Search(
     Stage.MAIN,
     "Search from the start between two bounds, where states have few successors: lowers the bound "
     "with every backup, and is exact when both meet.",
-    FIRST_SEARCH,
+    tuned.TRIVIAL_SEARCH_SHARE,
     compiles=("search",),
 )
 BELOW_BOUND = Search(
     "search-below-bound",
     Stage.LAST,
     "Search from the start below the tightest bound of the linear programs.",
-    SEARCH_SHARE,
+    tuned.SEARCH_SHARE,
     compiles=("search",),
     needs_bound=True,
 )

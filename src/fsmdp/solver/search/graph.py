@@ -25,12 +25,7 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.policies.hashed import Indices, Packing, find, insert_all, merge, pack_all, unpack
-
-MOST_SUCCESSORS = 2**12
-"""Combinations of outcomes of an action that are listed; more are not for a search."""
-
-SAMPLED_STATES = 400
-SAMPLED_AT_ONCE = 20
+from fsmdp.solver import parameters as tuned
 
 
 class Workspace(NamedTuple):
@@ -46,8 +41,8 @@ class Workspace(NamedTuple):
     end: Integers  # (n_mechanisms,)
     chance: Floats  # (n_mechanisms + 1,)
     partial: Integers  # (n_mechanisms + 1, n_words)
-    keys: Integers  # (MOST_SUCCESSORS, n_words)
-    probabilities: Floats  # (MOST_SUCCESSORS,)
+    keys: Integers  # (LISTED_SUCCESSORS, n_words)
+    probabilities: Floats  # (LISTED_SUCCESSORS,)
 
 
 def new_workspace(rules: Rules, packing: Packing) -> Workspace:
@@ -71,8 +66,8 @@ def new_workspace(rules: Rules, packing: Packing) -> Workspace:
         end=zeros(mechanisms),
         chance=np.ones(mechanisms + 1),
         partial=zeros(mechanisms + 1, words),
-        keys=zeros(MOST_SUCCESSORS, words),
-        probabilities=np.zeros(MOST_SUCCESSORS),
+        keys=zeros(tuned.LISTED_SUCCESSORS, words),
+        probabilities=np.zeros(tuned.LISTED_SUCCESSORS),
     )
 
 
@@ -226,7 +221,7 @@ class Branching:
 
     mean: float
     largest: int
-    """At most MOST_SUCCESSORS + 1, which stands for more."""
+    """At most LISTED_SUCCESSORS + 1, which stands for more."""
     states: int
 
 
@@ -241,10 +236,10 @@ def branching(model: FactoredMDP, clock: Clock = NO_LIMIT, seed: int = 0) -> Bra
     starts = model.initial_distributions()
     steps = min(model.horizon or 40, 40)
     total, count, largest, states, walk = 0.0, 0, 0, 0, 0
-    while states < SAMPLED_STATES and clock.status is None:
+    while states < tuned.BRANCHING_STATES and clock.status is None:
         state = np.array([rng.choice(len(d), p=d / d.sum()) for d in starts], dtype=np.int64)
         always = (walk // 2) % rules.n_actions if walk % 2 else -1
-        most = min(SAMPLED_AT_ONCE, steps)
+        most = min(tuned.BRANCHING_STEPS, steps)
         summed, number, large, visited = _walk(rules, packing, work, rng, state, always, most)
         total, count, largest = total + summed, count + number, max(largest, large)
         states, walk = states + visited, walk + 1

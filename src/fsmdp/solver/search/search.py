@@ -27,6 +27,7 @@ from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_
 from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.search import graph as graphs
 from fsmdp.solver.search.graph import (
     Graph,
@@ -49,11 +50,6 @@ from fsmdp.solver.search.trials import (
 )
 
 Flags = NDArray[np.bool_]
-
-MOST_GUARDS = 8
-MOST_TRAPS = 8
-MOST_WORK = 2**28
-"""Numbers of tables looked at, over all values that are asked about."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,14 +113,14 @@ def find_relevance(
         if check is not None:
             check()
     zeros = np.zeros((1, len(model.sizes)), dtype=np.int64)
-    for state in np.unique(np.concatenate([zeros, samples[-MOST_TRAPS:]]), axis=0):
+    for state in np.unique(np.concatenate([zeros, samples[-tuned.TRAPS :]]), axis=0):
         found += _trap(model, state)
         if check is not None:
             check()
     bits = np.log2(np.array(model.sizes, dtype=np.float64))
     chosen: list[_Guard] = []
     best, best_bits = NOTHING_KNOWN, float(weights.sum() * bits.sum())
-    while len(chosen) < MOST_GUARDS:
+    while len(chosen) < tuned.GUARDS:
         improved = None
         for guard in found:
             if guard in chosen:
@@ -190,7 +186,7 @@ def _one_way(model: FactoredMDP, variable: int) -> list[_Guard]:
     reaches = _reachable_values(model, variable)
     distinct = {row.tobytes(): row for row in reaches}
     looking = sum(table.size for scope, table in _tables(model) if variable in scope)
-    if reaches.all() or len(distinct) * looking > MOST_WORK:
+    if reaches.all() or len(distinct) * looking > tuned.GUARD_NUMBERS:
         return []
     by_set = {
         name: _dependencies(model, {variable: np.flatnonzero(allowed)})
@@ -348,18 +344,6 @@ def pack_variables(sizes: tuple[int, ...], relevance: Relevance) -> Packing:
 Callback = Callable[[float, float, float], None]
 """Called with seconds since the search began, and the upper and the lower bound at the start."""
 
-GIGABYTE = 2**30
-MOST_STARTS = 10**4
-EFFORT = 2**18
-"""Entries that backups go through before the clock is looked at."""
-SWEEP_EVERY = 2
-"""Trials go through so many times the entries of a sweep before the next."""
-SAMPLES = 256
-WALK = 32
-LONGEST_TRIAL = 10**5
-SECONDS_AN_ENTRY = 4e-7
-FAR_APART = 0.25
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
@@ -408,7 +392,7 @@ def search(
     seed: int = 0,
     trials: int | None = None,
     tolerance: float = 1e-6,
-    memory_limit: int = GIGABYTE,
+    memory_limit: int = tuned.SEARCH_BYTES,
     callback: Callback | None = None,
 ) -> Found:
     """Search from the start between a certified upper bound and a lower bound.
@@ -479,7 +463,7 @@ class _Run:
         self.sweep_seconds = 0.0
         self._most, self._counted = 0, 0  # entries of an action at most, of the actions counted
         self.tally = np.zeros(N_TALLIES, dtype=np.int64)
-        self.path = np.zeros(LONGEST_TRIAL if not finite else n_steps - 1, dtype=np.int32)
+        self.path = np.zeros(tuned.TRIAL_STEPS if not finite else n_steps - 1, dtype=np.int32)
         self.starts, self.chances = self._starts()
         self.rounding = 4 * EPSILON * (len(self.chances) + len(model.sizes) + 4) * scale
 
@@ -488,10 +472,10 @@ class _Run:
         distributions = self.model.initial_distributions()
         supports = [np.flatnonzero(d).tolist() for d in distributions]
         count = math.prod(map(len, supports))
-        if count > MOST_STARTS:
+        if count > tuned.SEARCH_STARTS:
             raise SizeError(
                 f"search: an episode may begin in {show_count(count)} states, expected at most "
-                f"{MOST_STARTS}; use fsmdp.plan, which does not list states."
+                f"{tuned.SEARCH_STARTS}; use fsmdp.plan, which does not list states."
             )
         numbers, chances = [], []
         for state in product(*supports):
@@ -563,7 +547,7 @@ class _Run:
                 self.rng,
                 self._absolute(tolerance) - 2 * self.rounding,
                 left,
-                EFFORT,
+                tuned.TRIAL_EFFORT,
             )
             left -= int(self.tally[0]) - before
             since_sweep += int(self.tally[1]) - work_before
@@ -573,7 +557,7 @@ class _Run:
                 ended - graphs.FULL_STATES
             ):
                 break
-            if ended != CLOSED and since_sweep > SWEEP_EVERY * int(
+            if ended != CLOSED and since_sweep > tuned.SWEEP_EVERY * int(
                 self.store.graph.counts[graphs.ENTRIES]
             ):
                 self.sweep(clock)
@@ -585,7 +569,7 @@ class _Run:
 
     def policy_seconds(self) -> float:
         """About how long it takes to write the policies down, which has to be ready in time."""
-        return 2 * self.sweep_seconds + SECONDS_AN_ENTRY * int(
+        return 2 * self.sweep_seconds + tuned.POLICY_ENTRY_SECONDS * int(
             self.store.graph.counts[graphs.ENTRIES]
         )
 
@@ -610,7 +594,7 @@ class _Run:
         graph = self.store.graph
         expanded = np.flatnonzero(graph.first_action[: graph.counts[graphs.STATES]] >= 0)
         known = self.ground.ceiling[0] - self.ground.floor[0]
-        far_apart = upper - lower > FAR_APART * min(known, upper - self.ground.floor[0])
+        far_apart = upper - lower > tuned.FAR_APART_SHARE * min(known, upper - self.ground.floor[0])
         policy = self._policy(False, self.guide if proved else safest, not proved)
         return Found(
             upper,
@@ -714,9 +698,14 @@ def _sample_states(model: FactoredMDP, rng: np.random.Generator) -> tuple[Intege
 
     The latter count for little, and stand for what walks at random never reach, such as goals.
     """
-    uniform = np.stack([rng.integers(size, size=SAMPLES) for size in model.sizes], axis=1)
-    compiled, steps = compile_model(model), min(model.horizon or WALK, WALK)
-    episodes = -(-SAMPLES // steps)
+    uniform = np.stack(
+        [rng.integers(size, size=tuned.RELEVANCE_SAMPLES) for size in model.sizes], axis=1
+    )
+    compiled, steps = (
+        compile_model(model),
+        min(model.horizon or tuned.RELEVANCE_STEPS, tuned.RELEVANCE_STEPS),
+    )
+    episodes = -(-tuned.RELEVANCE_SAMPLES // steps)
     record = new_record(compiled, episodes, steps)
     values, returns = np.zeros(compiled.n_slots, dtype=np.int64), np.zeros(episodes)
     chance = policy_arrays(BY_CHANCE, no_strides(len(model.sizes)))
@@ -725,5 +714,5 @@ def _sample_states(model: FactoredMDP, rng: np.random.Generator) -> tuple[Intege
     # Traps are looked for at the end, where walks got caught.
     states = np.concatenate([uniform, walked, record.states[:, -1]]).astype(np.int64)
     weights = np.ones(len(states))
-    weights[:SAMPLES] = 0.01
+    weights[: tuned.RELEVANCE_SAMPLES] = 0.01
     return states, weights / weights.sum()

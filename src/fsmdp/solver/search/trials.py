@@ -11,6 +11,7 @@ from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.policies.hashed import Indices, unpack
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.search.graph import (
     DONE,
     ENTRIES,
@@ -28,18 +29,9 @@ CLOSED = 5
 OPTIMISTIC_TRIAL, CAUTIOUS, STRAYING, GUIDED = range(4)
 """What a trial follows: the upper bounds, the lower ones, those but at one step, or the guide."""
 
-GIVE_UP = 10.0
-GIVE_UP_LATER = 100.0
-"""A trial ends where the gap is smaller than that of the start by this factor."""
-
-IDLE = 16
-"""Trials of a kind without success after which it is paused, for twice as long each time."""
 
 EXPANSIONS = 3 + 3 * 4
 N_TALLIES = EXPANSIONS + 1
-
-COST_OF_SUCCESSOR = 16
-"""To list a successor, and find its bounds, takes so much longer than to back it up."""
 
 
 class Rows(NamedTuple):
@@ -167,14 +159,16 @@ def run_trials(
         # One kind of integer throughout: what is called with two is compiled twice.
         state: Any = np.int64(starts[i])
         length, status = 0, DONE
-        patience = gap / (GIVE_UP if turn == OPTIMISTIC_TRIAL else GIVE_UP_LATER)
+        patience = gap / (
+            tuned.TRIAL_GAP_FACTOR if turn == OPTIMISTIC_TRIAL else tuned.LATE_TRIAL_GAP_FACTOR
+        )
         stray = int(rng.random() * max(1, tally[2])) if turn == STRAYING else -1
         for step in range(horizon):
             if graph.first_action[state] == NOT_EXPANDED:
                 before = graph.counts[ENTRIES]
                 status = expand(ground, graph, state, work, values)
                 listed = n_actions + graph.counts[ENTRIES] - before
-                tally[EXPANSIONS] += COST_OF_SUCCESSOR * listed
+                tally[EXPANSIONS] += tuned.SUCCESSOR_COST * listed
                 if status != DONE:
                     break
             path[length] = state
@@ -228,8 +222,8 @@ def _remember(tally: Integers, turn: int, success: bool) -> None:
         tally[idle], tally[last] = 0, 0
         return
     tally[idle] += 1
-    if tally[idle] >= IDLE:
-        tally[last] = min(max(2 * tally[last], IDLE), 2**20)
+    if tally[idle] >= tuned.IDLE_TRIALS:
+        tally[last] = min(max(2 * tally[last], tuned.IDLE_TRIALS), 2**20)
         tally[pause], tally[idle] = tally[last], 0
 
 
