@@ -18,7 +18,7 @@ import numpy as np
 from fsmdp.bounds.bellman import Weights
 from fsmdp.bounds.bundle import plan_of
 from fsmdp.bounds.clock import Clock, Status, Stopped
-from fsmdp.bounds.costs import has_stages
+from fsmdp.bounds.costs import MOST_JOINT_ROWS, has_stages
 from fsmdp.bounds.joint import Joint
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.problem import Problem, Trivial, problem_of_model
