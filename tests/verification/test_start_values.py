@@ -16,7 +16,7 @@ from tests.rational import RationalModel
 
 import fsmdp
 from fsmdp import domains
-from fsmdp.bounds.proofs import StateValues
+from fsmdp.bounds.proofs import ReducedProof, StateValues
 from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.reductions.reduction import reductions_of, unchanged
 from fsmdp.solver.search.search import search
@@ -218,7 +218,35 @@ def test_proofs_of_joined_models_are_about_the_original(tmp_path):
     assert fsmdp.load_plan(tmp_path / "plan.npz").upper_bound == plan.upper_bound
 
 
-def exclusive_model():
+@pytest.mark.filterwarnings("ignore::fsmdp.TrivialBoundWarning")
+@pytest.mark.parametrize("horizon", [6, None])
+def test_linear_values_of_a_joined_model_are_written_as_the_originals(horizon, tmp_path, caplog):
+    """The checker proves the bound of the joined model, of which it knows nothing."""
+    model = exclusive_model(horizon, 1.0 if horizon else 0.9)
+    reduced = reductions_of(model)[0]
+    assert reduced.rewritten
+    own = fsmdp.plan(model, fsmdp.Basis([]), method="joint")
+    joined = fsmdp.plan(reduced.model, fsmdp.Basis.singles(reduced.model), method="joint")
+    proof = ReducedProof.of(reduced, joined.bound.values)
+    assert proof.upper_bound < own.upper_bound - 0.1
+    bound = dataclasses.replace(own.bound, at_start=(proof,))
+    dataclasses.replace(own, bound=bound).save(tmp_path / "plan.npz")
+    assert not caplog.text
+    again = fsmdp.load_plan(tmp_path / "plan.npz")
+    assert again.bound.proof.kind == "elimination"
+    assert again.upper_bound == pytest.approx(proof.upper_bound, abs=1e-6)
+    truth, error = exact(model)
+    assert truth <= Fraction(again.upper_bound) + error
+    for state in np.eye(3, dtype=int).tolist():  # where the robot can be
+        there = reduced.states(np.array([state]))[0]
+        found = joined.bound.value(there)
+        assert again.bound.value(state) == pytest.approx(found, abs=1e-6)
+    mine = checker.read_model(model_bytes(model))
+    claim = checker.read_claim((tmp_path / "plan.npz").read_bytes(), mine)
+    assert checker.check(mine, claim, start_values=start_values).proved
+
+
+def exclusive_model(horizon=6, discount=1.0):
     """A robot at one of three places; `go` moves it on, and the last place pays."""
     names = ["at-0", "at-1", "at-2"]
     variables = [fsmdp.Variable(name, 2) for name in names]
@@ -243,7 +271,14 @@ def exclusive_model():
         conditionals.append(fsmdp.Conditional(name, cases))
     reward = fsmdp.Reward("goal", [fsmdp.Case(fsmdp.ANY, "at-2", [0.0, 1.0])], 0, 1)
     return fsmdp.FactoredMDP(
-        variables, ["go", "wait"], conditionals, [reward], 6, [1, 0, 0], latents=[moved]
+        variables,
+        ["go", "wait"],
+        conditionals,
+        [reward],
+        horizon,
+        [1, 0, 0],
+        latents=[moved],
+        discount=discount,
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from fsmdp.bounds.bellman import Restriction
+from fsmdp.bounds.bellman import BellmanNetwork, Restriction
 from fsmdp.bounds.certificate import Certificate
-from fsmdp.elimination.schedule import Hint
+from fsmdp.elimination.schedule import Hint, hint_of
 from fsmdp.foundation.checks import as_step
 from fsmdp.model.basis import Basis
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
@@ -170,6 +170,22 @@ class LinearProof:
             certificate=self.certificate.moved(units.factor, units.upper(self.upper_bound, excess)),
             program=None if self.program is None else self.program.moved(units),
         )
+
+
+def linear_proof(
+    network: BellmanNetwork, weights: Floats, certificate: Certificate, program: Program | None
+) -> LinearProof:
+    """The proof of weights (with a last row of 0) that were certified on a network."""
+    elimination = network.elimination
+    return LinearProof(
+        network.basis,
+        weights,
+        certificate,
+        program,
+        None if elimination.is_exact else hint_of(elimination.schedule),
+        network.invariants if network.restricts_states else (),
+        network.restrictions,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.bounds.bellman import OPTIMISTIC, BellmanNetwork, Intervals, value_span
-from fsmdp.bounds.bound import Bound, LinearProof, Program
+from fsmdp.bounds.bound import Bound, Program, linear_proof
 from fsmdp.bounds.certificate import Certificate, certify, seconds_of_excesses
 from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Status, Stopped
 from fsmdp.bounds.plan import Plan, Record
 from fsmdp.bounds.problem import Problem
-from fsmdp.elimination.schedule import hint_of
 from fsmdp.errors import PlanningError
 from fsmdp.foundation.checks import check_size
 from fsmdp.model.lookup import Lookup, scope_lookup
@@ -91,15 +90,7 @@ def finish(problem: Problem, solved: Solved, clock: Clock) -> Plan:
         policy is not None,
         problem.view,
     )
-    values = LinearProof(
-        network.basis,
-        _with_last_step(lifted, network.horizon),
-        certificate,
-        program,
-        None if network.elimination.is_exact else hint_of(network.elimination.schedule),
-        network.invariants if network.restricts_states else (),
-        network.restrictions,
-    )
+    values = linear_proof(network, _with_last_step(lifted, network.horizon), certificate, program)
     seconds = {"network": problem.seconds} | solved.seconds
     seconds["certificate"] = time.perf_counter() - began
     return Plan(

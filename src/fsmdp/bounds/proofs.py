@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, Strict
 
-from fsmdp.bounds.bound import Arrays, FiledProof, LinearProof, Program, StartProof
+from fsmdp.bounds.bound import Arrays, FiledProof, LinearProof, Program, StartProof, linear_proof
+from fsmdp.bounds.certificate import certify
+from fsmdp.bounds.problem import problem_of_model
+from fsmdp.errors import WidthError
 from fsmdp.foundation.kinds import Document
 from fsmdp.foundation.registry import Registry
+from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Variable, table_size
-from fsmdp.reductions.reduction import Reduced
+from fsmdp.reductions.invariants import SumInvariant, count_each_nonzero, prove
+from fsmdp.reductions.reduction import Reduced, StateMap
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -173,7 +178,8 @@ EXACT_VALUES, SEARCH = "exact values", "search from the start"
 class ReducedProof:
     """Linear values of a reduced model, by elimination there.
 
-    A file does not hold it: its checker knows the original model alone.
+    A file does not hold it: its checker knows the original model alone. It can hold the same values
+    as functions of the original's variables, as far as they are certified there (`in_original`).
     """
 
     reduced: Reduced
@@ -201,6 +207,84 @@ class ReducedProof:
         """The same in the user's unit."""
         upper_bound, linear = units.upper(self.upper_bound), self.linear.moved(units)
         return replace(self, linear=linear, upper_bound=upper_bound, model=units.original)
+
+    def in_original(self) -> LinearProof | None:
+        """The same values over the original's variables, certified there; None if that fails.
+
+        Where at most one member of a new variable x is nonzero, a function of x is one of members:
+
+            f(x) = f(default) + sum over members m and values v > 0 of
+                   (f(code of v) - f(default)) * [m = v]
+
+        and a function of several new variables is a sum of products of these. That members exclude
+        one another is proved once more, as invariants.
+        Cost: an elimination of the original for each step.
+        """
+        reduced, model = self.reduced, self.model
+        if reduced.relation != "equal" or not len(reduced.state_map.default):
+            return None
+        groups = [
+            tuple(sorted(reduced.state_map.members(new)))
+            for new in range(len(reduced.state_map.default))
+        ]
+        sums = [
+            SumInvariant(group, count_each_nonzero(group, model.sizes), 0, 1)
+            for group in groups
+            if len(group) > 1
+        ]
+        tables, weights = _in_members(self.linear, reduced.state_map, model)
+        try:
+            problem = problem_of_model(
+                model, Basis(tables), budget=BUDGET, invariants=prove(model, {}, sums)
+            )
+        except WidthError:
+            return None
+        network = problem.network
+        steps = len(weights) if network.horizon is None else len(weights) - 1
+        parts = network, problem.intervals, weights[:steps], problem.start
+        certificate, lifted = certify(*parts)
+        weights = weights.copy()
+        weights[:steps] = lifted
+        program = self.linear.program
+        if program is not None:
+            program = replace(
+                program, functions=len(network.basis), weights=weights, weights_certified=False
+            )
+        return linear_proof(network, weights, certificate, program)
+
+
+def _in_members(
+    linear: LinearProof, states: StateMap, model: FactoredMDP
+) -> tuple[list[Table], Floats]:
+    """Indicators of members' values, and weights (n_rows, 1 + n_indicators) of the same values."""
+    rows: dict[tuple[tuple[int, int], ...], Floats] = {}  # by members and their values
+    for table, own in zip(linear.basis, linear.weights.T, strict=True):
+        terms: dict[tuple[tuple[int, int], ...], Floats] = {(): np.asarray(table.values)}
+        for new in table.scope:  # the first axis that is left
+            default = int(states.default[new])
+            split: dict[tuple[tuple[int, int], ...], Floats] = {}
+            for chosen, values in terms.items():
+                split[chosen] = values[default]
+                for at in range(states.member_start[new], states.member_start[new + 1]):
+                    for value, code in enumerate(states.codes(at).tolist()):
+                        if value:
+                            key = tuple(sorted((*chosen, (int(states.member[at]), value))))
+                            split[key] = values[code] - values[default]
+            terms = split
+        for chosen, number in terms.items():
+            if number or not chosen:
+                rows[chosen] = rows.get(chosen, 0.0) + float(number) * own
+    constant = rows.pop((), np.zeros(len(linear.weights)))
+    tables = []
+    for chosen in rows:
+        indicator = np.zeros([model.sizes[member] for member, _ in chosen])
+        indicator[tuple(value for _, value in chosen)] = 1.0
+        tables.append(bound_table(tuple(member for member, _ in chosen), indicator))
+    return tables, np.stack([constant, *rows.values()], axis=1)
+
+
+BUDGET = 2**20
+"""Table entries of a step, up to which values are certified exactly in the original model."""
 
 
 PROOFS: Registry[type[FiledProof]] = Registry("proof")

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from fsmdp.bounds.certificate import Certificate, Witness
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
 from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
-from fsmdp.bounds.proofs import PROOFS, Count, Positions, filed, finite
+from fsmdp.bounds.proofs import PROOFS, Count, Positions, ReducedProof, filed, finite
 from fsmdp.elimination.schedule import Hint
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.foundation.checks import clip, show
@@ -140,7 +140,8 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     bound at the start, and that is written; a bound that it cannot prove is left out, with a
     warning.
     """
-    bound, record, program = plan.bound, plan.record, plan.bound.values.program
+    bound, record = _provable(plan.bound), plan.record
+    program = bound.values.program
     certificate, witness = bound.certificate, bound.certificate.witness
     about = {
         "format": FORMAT,
@@ -188,6 +189,15 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     write_arrays(path, arrays | {"about": pack_json(about)}, compress=True)
 
 
+def _provable(bound: Bound) -> Bound:
+    """With values of the original model where those of a reduced one prove the bound."""
+    proof = bound.proof
+    found = proof.in_original() if isinstance(proof, ReducedProof) else None
+    if found is None or found.upper_bound >= bound.values.upper_bound:
+        return bound
+    return replace(bound, values=found)
+
+
 def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Add the tightest bound at the start that fits into a file, as the checker proves it."""
     claimed, kind = upper(bound.upper_bound, 6), bound.proof.kind
@@ -202,6 +212,8 @@ def _add_start(bound: Bound, about: dict[str, Any], arrays: dict[str, Any]) -> N
         if proof.model is not None:
             at_start, why = _proved_at_start(proof, proof.model, about | own, beside)
     if not at_start < about["upper_bound"]:
+        if upper(about["upper_bound"], 6) == claimed:
+            return
         log.warning(
             "the plan's bound %s, by %s, is not in the file (%s), which claims %s, by %s",
             *(claimed, kind, why, upper(about["upper_bound"], 6), about["proof"]),
