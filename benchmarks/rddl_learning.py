@@ -97,7 +97,7 @@ def runs_of(folder, domains):
         domain = names.get(run["model"].removeprefix("rddl-").removesuffix("-1"))
         if domain is None or run["status"] != "done":
             continue
-        returns = pl.read_parquet(path.with_name("episodes.parquet"))["return"].to_numpy()
+        returns = pl.read_parquet(path.with_name("episodes.parquet"))["returns"].to_numpy()
         label = run["label"].partition(" (")[0]
         found.setdefault((domain, label), []).append((returns, run["seconds"]))
     return found

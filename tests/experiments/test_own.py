@@ -145,7 +145,7 @@ def test_a_specification_names_things_of_ones_own(folder):
     expected = fsmdp.learn(
         module.Coin(), fsmdp.PSRLFactored(module.told(), seed=0, prior=3.0), episodes=6
     )
-    assert coin.episodes["return"].to_list() == expected.returns.tolist()
+    assert coin.episodes["returns"].to_list() == expected.returns.tolist()
 
 
 def test_workers_find_the_module_too(folder):

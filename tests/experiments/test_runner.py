@@ -27,6 +27,7 @@ from fsmdp.experiments.store import (
     TIMING_COLUMNS,
     RunStatus,
     Store,
+    frame_bytes,
     read_results,
     write_json,
 )
@@ -69,8 +70,8 @@ def test_the_numbers_are_those_of_learn(whole):
         learner = fsmdp.UCRLFactored(structure, seed=seed, known_rewards=model.rewards)
         history = fsmdp.learn(model, learner, 60, seed)
         run = results.runs[seed]
-        assert run.episodes["return"].to_list() == history.returns.tolist()
-        assert run.episodes["optimistic_value"].to_list() == history.optimistic_values.tolist()
+        assert run.episodes["returns"].to_list() == history.returns.tolist()
+        assert run.episodes["optimistic_values"].to_list() == history.optimistic_values.tolist()
         assert run.episodes["regret"].to_list() == history.regret(best).tolist()
         bound = history.observable_regret_bound()
         assert run.episodes["observable_regret_bound"].to_list() == bound.tolist()
@@ -82,9 +83,9 @@ def test_learners_that_claim_nothing_have_nulls_and_an_unknown_optimum_gives_no_
         models=[{"model": "sysadmin:ring:16:horizon=3"}], learners=[{"learner": "random"}], seeds=1
     )
     (run,) = compare(asked, tmp_path, Here()).runs
-    for column in ("optimistic_value", "slack", "width", "w_norm", "regret"):
+    for column in ("optimistic_values", "slacks", "widths", "w_norms", "regret"):
         assert run.episodes[column].null_count() == 60
-    assert run.episodes["return"].null_count() == 0
+    assert run.episodes["returns"].null_count() == 0
 
 
 def test_a_sweep_that_was_stopped_does_only_what_is_missing(whole, tmp_path):
@@ -250,8 +251,8 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     compare(ring(seeds=1, learners=[{"learner": "psrl"}]), tmp_path / "here", engine)
     task = engine.tasks[-1]
     Store(tmp_path / "here").checkpoint(task.setting.id).unlink()
-    files = work.execute(task)  # the lock is free by now, so the folder is not the driver's
-    assert files.episodes == episodes_of(tmp_path / "here")[task.setting.id]
+    run = work.execute(task)  # the lock is free by now, so the folder is not the driver's
+    assert frame_bytes(run.episodes) == episodes_of(tmp_path / "here")[task.setting.id]
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
 
 
@@ -296,7 +297,7 @@ def test_progress_counts_episodes_up_to_all_of_them(tmp_path, monkeypatch):
     assert any(0 < one.episodes < 60 for done in seen for one in done)
     totals = [sum(one.episodes for one in done) for done in seen]
     assert totals == sorted(totals)
-    returns = [run.episodes["return"].sum() for run in results.runs]
+    returns = [run.episodes["returns"].sum() for run in results.runs]
     assert [one.total for one in seen[-1]] == pytest.approx(returns)
 
 

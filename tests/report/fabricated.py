@@ -10,10 +10,8 @@ from fsmdp.experiments.store import (
     ModelFacts,
     Results,
     Run,
-    RunFiles,
     Store,
     empty_frame,
-    frame_bytes,
     source_of,
 )
 
@@ -72,13 +70,13 @@ def run_of(setting, shortfall, noise=0.3, known=True):
     episodes = polars.DataFrame(
         {
             "episode": k,
-            "return": returns,
-            "optimistic_value": values if optimistic else nothing,
-            "slack": 0.2 / k if optimistic else 0.0 * k,
-            "width": 3.0 / np.sqrt(k) if optimistic else 0.0 * k,
-            "replan": (k & (k - 1)) == 0 if optimistic else k == 1,
-            "lift": 0.0 * k,
-            "w_norm": 0.0 * k,
+            "returns": returns,
+            "optimistic_values": values if optimistic else nothing,
+            "slacks": 0.2 / k if optimistic else 0.0 * k,
+            "widths": 3.0 / np.sqrt(k) if optimistic else 0.0 * k,
+            "replans": (k & (k - 1)) == 0 if optimistic else k == 1,
+            "lifts": 0.0 * k,
+            "w_norms": 0.0 * k,
             "observable_regret_bound": np.cumsum(values - returns) + 5 * np.sqrt(k)
             if optimistic
             else nothing,
@@ -89,7 +87,7 @@ def run_of(setting, shortfall, noise=0.3, known=True):
     timings = polars.DataFrame(
         {
             "episode": k,
-            "seconds_planning": np.where(episodes["replan"], 0.01, 0.0),
+            "seconds_planning": np.where(episodes["replans"], 0.01, 0.0),
             "seconds_acting": 0.001 + 0.0 * k,
         }
     )
@@ -165,6 +163,5 @@ def write_folder(results, folder):
     store.write_models(results.models)
     store.write_provenance(results.provenance)
     for run in results.runs:
-        frames = (frame_bytes(run.episodes), frame_bytes(run.timings))
-        store.write_run(run.id, RunFiles(run.facts, *(frames if run.status == "done" else ())))
+        store.write_run(run)
     return folder

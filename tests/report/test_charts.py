@@ -77,7 +77,7 @@ def test_without_the_best_value_bounds_are_shown_and_called_bounds():
     assert {line.learner for line in observable.lines} == {"ucrl", "ucrl-tight"}
     assert {line.learner for line in shortfall.lines} == {one.id for one in LEARNERS}
     random = next(line for line in shortfall.lines if line.learner == "random")
-    returns = np.array([run.episodes["return"].to_numpy() for run in trials[-1].runs])
+    returns = np.array([run.episodes["returns"].to_numpy() for run in trials[-1].runs])
     assert random.y[-1] == pytest.approx((facts.plan_upper_bound - returns).sum(axis=1).mean())
 
 
@@ -136,7 +136,7 @@ def test_heuristic_learners_are_marked_in_every_chart():
 def test_final_figures_are_those_of_the_runs():
     trials, facts = charted(fabricate())
     finals = {final.trials.learner: final for final in rows_of_model("ring-6", trials, facts)}
-    late = [run.episodes["return"].tail(20).mean() for run in trials[0].runs]
+    late = [run.episodes["returns"].tail(20).mean() for run in trials[0].runs]
     found = finals["ucrl"].figures
     assert found["return_last_tenth"].mean == pytest.approx(np.mean(late))
     assert found["percent_below_best"].mean == pytest.approx(100 * (BEST - np.mean(late)) / BEST)

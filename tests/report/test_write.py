@@ -206,7 +206,7 @@ def damaged(folder, change):
 
 def drop_column(folder):
     path = folder / "runs" / "ring-6--ucrl--seed-0" / "episodes.parquet"
-    polars.read_parquet(path).drop("return").write_parquet(path)
+    polars.read_parquet(path).drop("returns").write_parquet(path)
 
 
 def cut_rows(folder):
@@ -217,8 +217,8 @@ def cut_rows(folder):
 def leave_gaps(folder):
     path = folder / "runs" / "ring-6--ucrl--seed-0" / "episodes.parquet"
     frame = polars.read_parquet(path)
-    gaps = polars.when(polars.col("episode") == 3).then(None).otherwise(polars.col("return"))
-    frame.with_columns(gaps.alias("return")).write_parquet(path)
+    gaps = polars.when(polars.col("episode") == 3).then(None).otherwise(polars.col("returns"))
+    frame.with_columns(gaps.alias("returns")).write_parquet(path)
 
 
 def edit(name, **changes):

@@ -164,7 +164,7 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
         if best is None:
             best = facts.plan_upper_bound
         lost = [
-            best * len(one.episodes) - float(one.episodes["return"].sum())
+            best * len(one.episodes) - float(one.episodes["returns"].sum())
             for one in runs
             if best is not None and one.message is None
         ]

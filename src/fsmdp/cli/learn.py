@@ -135,7 +135,7 @@ def _figures(
         "options": run.facts["options"],
         "seed": run.seed,
         "episodes": len(run.episodes),
-        "replans": int(run.episodes["replan"].sum()),
+        "replans": int(run.episodes["replans"].sum()),
         "mean_return_last": mean_return_last(run),
         "start_value_exact": start_value,
         "regret": last["regret"],

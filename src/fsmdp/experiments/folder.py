@@ -76,43 +76,49 @@ class FactsTask:
     episodes: int
 
 
-def find_source(setting: ModelSetting, where: str) -> ModelSource:
-    """Read a model once, so that a mistake is found before anything runs."""
-    from fsmdp.io.models import to_dict
-
-    if setting.structure is not None:
-        _check_simulator(make_simulator(setting.model, setting.structure, where), where)
-        return ModelSource(setting, None)
+def load_setting(
+    setting: ModelSetting, where: str
+) -> tuple[FactoredMDP, Basis] | tuple[Simulator, None]:
+    """The model and basis of a setting, or its environment, with a finite horizon."""
     try:
-        model = read_model(setting.model)
-        read_basis(model, setting.basis)
+        model, basis = ModelSource(setting, None).load()
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from None
-    if model.horizon is None:
+    horizon = model.told.horizon if isinstance(model, Simulator) else model.horizon
+    if horizon is None:
         raise ModelError(
             f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
             "learners work through episodes; give it a horizon."
         )
-    if find_reader(setting.model).portable:
+    return model, basis  # type: ignore[return-value]  # a pair of the same kind
+
+
+def source_of_model(setting: ModelSetting, model: FactoredMDP | Simulator) -> ModelSource:
+    """A model as it is sent to workers."""
+    from fsmdp.io.models import to_dict
+
+    if isinstance(model, Simulator) or find_reader(setting.model).portable:
         return ModelSource(setting, None)
     return ModelSource(setting, json.dumps(to_dict(model), separators=(",", ":")))
 
 
-def _check_simulator(simulator: Simulator, where: str) -> None:
-    if simulator.told.horizon is None:
-        raise ModelError(
-            f"{where}: the structure has an infinite horizon, expected a finite one, since "
-            "learners work through episodes; give it a horizon."
-        )
+def find_source(setting: ModelSetting, where: str) -> ModelSource:
+    """Read a model once, so that a mistake is found before anything runs."""
+    return source_of_model(setting, load_setting(setting, where)[0])
 
 
 def describe_model(task: FactsTask) -> ModelFacts:
+    """Everything a report says about the model of a source."""
+    return facts_of_model(task.source, task.episodes, *task.source.load())
+
+
+def facts_of_model(
+    source: ModelSource, episodes: int, model: FactoredMDP | Simulator, basis: Basis | None
+) -> ModelFacts:
     """Everything a report says about a model.
 
     What cannot be computed within limits (the network too wide, too many states) is None.
     """
-    source = task.source
-    model, basis = source.load()
     structure = model.structure(basis)  # type: ignore[arg-type]  # a pair of the same kind
     return ModelFacts(
         text=source.setting.model,
@@ -124,7 +130,7 @@ def describe_model(task: FactsTask) -> ModelFacts:
         horizon=structure.horizon,
         discount=structure.discount,
         variable_names=tuple(variable.name for variable in structure.variables),
-        regret_bound=_theorem(structure, task.episodes),
+        regret_bound=_theorem(structure, episodes),
         document_sha256=source.sha256,
         **_of_simulator() if basis is None else _of_model(source.setting.model, model, basis),
     )

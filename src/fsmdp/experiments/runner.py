@@ -16,8 +16,11 @@ from fsmdp.experiments.folder import (
     OpenFolder,
     describe_model,
     exact_start_value,
+    facts_of_model,
     find_source,
+    load_setting,
     open_folder,
+    source_of_model,
 )
 from fsmdp.experiments.learners import Simulator
 from fsmdp.experiments.specification import RunSetting, Specification
@@ -25,7 +28,6 @@ from fsmdp.experiments.store import (
     ModelFacts,
     Results,
     Run,
-    RunFiles,
     RunStatus,
     read_results,
 )
@@ -151,11 +153,11 @@ def _run(
 
     try:
         with _looking(look):
-            for position, files in engine.run(execute, [task(run) for run in todo]):
+            for position, done in engine.run(execute, [task(run) for run in todo]):
                 run = todo[position]
-                if not isinstance(files, RunFiles):
-                    files = failed(run, sources[run.model.id], files)
-                store.write_run(run.id, files)
+                if not isinstance(done, Run):
+                    done = failed(run, sources[run.model.id], done)
+                store.write_run(done)
                 ended.add(run.id)
         look()
     finally:
@@ -202,28 +204,27 @@ def learn_once(
     With an output folder the run is kept there as `compare` would keep it, checkpoint included.
     """
     setting = specification.runs[0]
-    source = find_source(setting.model, "model")
+    model, basis = load_setting(setting.model, "model")
+    source = source_of_model(setting.model, model)
+
+    def run(best: float | None, path: Path | None) -> Run:
+        return carry_out(setting, source, model, basis, best, path, lambda seen: watch(seen, best))
+
     if output is None:
-        model, _ = source.load()
-        best = None
-        if not isinstance(model, Simulator):
-            best = exact_start_value(setting.model.model, model)
-        path = None if checkpoint is None else Path(checkpoint)
-        files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
-        return best, files.as_run()
-    with open_folder(output, specification, {source.setting.id: source}, "none", 1) as opened:
-        store, name = opened.store, source.setting.id
+        text = setting.model.model
+        best = None if isinstance(model, Simulator) else exact_start_value(text, model)
+        return best, run(best, None if checkpoint is None else Path(checkpoint))
+    with open_folder(output, specification, {setting.model.id: source}, "none", 1) as opened:
+        store, name = opened.store, setting.model.id
         facts = opened.known.get(name)
         if facts is None or not facts.reaches(setting.episodes):
-            facts = describe_model(FactsTask(source, setting.episodes))
+            facts = facts_of_model(source, setting.episodes, model, basis)
             store.write_models({name: facts})
         best = facts.start_value_exact
         if store.status(setting) is not RunStatus.DONE:
             try:
-                path = store.checkpoint(setting.id)
-                files = carry_out(setting, source, best, path, watch=lambda seen: watch(seen, best))
+                store.write_run(run(best, store.checkpoint(setting.id)))
             except FsmdpError as error:
-                store.write_run(setting.id, failed(setting, source, error))
+                store.write_run(failed(setting, source, error))
                 raise
-            store.write_run(setting.id, files)
         return best, store.read_run(setting)

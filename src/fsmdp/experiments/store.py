@@ -163,10 +163,20 @@ class Run:
     episodes: polars.DataFrame
     timings: polars.DataFrame
 
+    @staticmethod
+    def of(facts: dict[str, Any], episodes: polars.DataFrame, timings: polars.DataFrame) -> Run:
+        """The run that its facts and frames tell of."""
+        return Run(
+            **{name: facts[name] for name in _OF_RUN},
+            facts=facts,
+            episodes=episodes,
+            timings=timings,
+        )
+
     @property
     def returns_have_gaps(self) -> bool:
         """Whether the return of some episode is missing, or no number."""
-        returns = self.episodes["return"]
+        returns = self.episodes["returns"]
         return not returns.dtype.is_float() or not returns.is_finite().fill_null(False).all()
 
     def __repr__(self) -> str:
@@ -201,39 +211,6 @@ class Results:
         ended = [f"{len(self.runs) - failed} of {plural(len(asked.runs), 'run')} done"]
         ended += [f"{failed} failed"] * bool(failed)
         return f"Results({', '.join(parts)}; {', '.join(ended)})"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RunFiles:
-    """What a run left behind, as the bytes of its files; a failed run has no frames."""
-
-    facts: dict[str, Any]
-    episodes: bytes | None = None
-    timings: bytes | None = None
-
-    def as_run(self) -> Run:
-        """The run that these files tell of; a ValueError if they make no sense."""
-        message, done = self.facts["message"], self.episodes is not None
-        if not (message is None or isinstance(message, str)):
-            raise ValueError(f"run.json: message {show(message)}, expected text or null")
-        if not isinstance(self.facts["heuristic"], bool):
-            raise ValueError(
-                f"run.json: heuristic {show(self.facts['heuristic'])}, expected a bool"
-            )
-        if done and not is_number(self.facts["seconds"]):
-            raise ValueError(f"run.json: seconds {show(self.facts['seconds'])}")
-        run = Run(
-            **{name: self.facts[name] for name in _OF_RUN},
-            facts=self.facts,
-            episodes=read_frame(self.episodes, EPISODE_COLUMNS),
-            timings=read_frame(self.timings, TIMING_COLUMNS),
-        )
-        if done and (len(run.episodes) != self.facts["episodes"] or run.returns_have_gaps):
-            raise ValueError("episodes.parquet: expected a return for each of the episodes")
-        for name, frame in ((EPISODES, run.episodes), (TIMINGS, run.timings)):
-            if frame["episode"].to_list() != list(range(1, len(run.episodes) + 1)):
-                raise ValueError(f"{name}: expected episodes from 1 on, each once")
-        return run
 
 
 class Store:
@@ -326,20 +303,19 @@ class Store:
         """What made the results."""
         write_json(self.folder / PROVENANCE, dict(provenance))
 
-    def write_run(self, run_id: str, files: RunFiles) -> None:
+    def write_run(self, run: Run) -> None:
         """A run's files; `run.json` last, since it says that the others are there.
 
         A run keeps its checkpoint, to go on from there once the cause of a failure is removed, or
         when more episodes are asked for.
         """
-        folder = self.run_folder(run_id)
-        if files.episodes is not None:
-            write_file(folder / EPISODES, files.episodes)
-        if files.timings is not None:
-            write_file(folder / TIMINGS, files.timings)
-        frames = {EPISODES: files.episodes, TIMINGS: files.timings}
-        digests = {name: digest_bytes(one) for name, one in frames.items() if one is not None}
-        write_json(folder / RUN, files.facts | {DIGESTS: digests})
+        folder, digests = self.run_folder(run.id), {}
+        if run.status == RunStatus.DONE:
+            for name, frame in ((EPISODES, run.episodes), (TIMINGS, run.timings)):
+                content = frame_bytes(frame)
+                write_file(folder / name, content)
+                digests[name] = digest_bytes(content)
+        write_json(folder / RUN, run.facts | {DIGESTS: digests})
 
     def read_specification(self) -> Specification | None:
         """The specification with its defaults; None in a folder that has none."""
@@ -372,7 +348,7 @@ class Store:
         self._check_facts(run, facts)
         digests = facts.pop(DIGESTS, None)
         if facts["status"] == RunStatus.FAILED:
-            return self._as_run(run.id, RunFiles(facts))
+            return self._as_run(run.id, facts, None, None)
         frames = []
         for name in (EPISODES, TIMINGS):
             content = read_file(folder / name, LARGEST_FRAME)
@@ -380,7 +356,7 @@ class Store:
             digest = digests.get(name) if isinstance(digests, dict) else None
             check_digest(digest, digest_bytes(content), str(folder / name), remedy)
             frames.append(content)
-        return self._as_run(run.id, RunFiles(facts, *frames))
+        return self._as_run(run.id, facts, *frames)
 
     def check_document(self, run: Run, facts: ModelFacts | None) -> None:
         """Refuse a run on another model of the same name than that of the folder."""
@@ -403,9 +379,17 @@ class Store:
                 parts["learner"] = str(ended.facts.get("describe"))
             check_whole(path, parts)
 
-    def _as_run(self, run_id: str, files: RunFiles) -> Run:
+    def _as_run(
+        self, run_id: str, facts: dict[str, Any], episodes: bytes | None, timings: bytes | None
+    ) -> Run:
         try:
-            return files.as_run()
+            run = Run.of(
+                facts,
+                read_frame(episodes, EPISODE_COLUMNS),
+                read_frame(timings, TIMING_COLUMNS),
+            )
+            _check_run(run)
+            return run
         except (KeyError, ValueError) as error:
             raise ModelError(
                 f"{self.run_folder(run_id)}: {type(error).__name__} {clip(str(error))}, expected "
@@ -423,6 +407,22 @@ class Store:
         remedy = "use the release that wrote it, or remove it and run `compare` again"
         check_seal(content, found.pop(DIGEST, None), str(path), remedy)
         return found
+
+
+def _check_run(run: Run) -> None:
+    """Refuse, with a ValueError, a run whose files make no sense."""
+    facts, done = run.facts, run.status == RunStatus.DONE
+    if not (run.message is None or isinstance(run.message, str)):
+        raise ValueError(f"run.json: message {show(run.message)}, expected text or null")
+    if not isinstance(run.heuristic, bool):
+        raise ValueError(f"run.json: heuristic {show(run.heuristic)}, expected a bool")
+    if done and not is_number(facts["seconds"]):
+        raise ValueError(f"run.json: seconds {show(facts['seconds'])}")
+    if done and (len(run.episodes) != facts["episodes"] or run.returns_have_gaps):
+        raise ValueError("episodes.parquet: expected a return for each of the episodes")
+    for name, frame in ((EPISODES, run.episodes), (TIMINGS, run.timings)):
+        if frame["episode"].to_list() != list(range(1, len(run.episodes) + 1)):
+            raise ValueError(f"{name}: expected episodes from 1 on, each once")
 
 
 def _identity(run: RunSetting) -> dict[str, Any]:
@@ -448,17 +448,20 @@ _OF_RUN = ("id", "model", "learner", "label", "seed", "status", "heuristic", "me
 
 EPISODE_COLUMNS = {
     "episode": "Int64",
-    "return": "Float64",
-    "optimistic_value": "Float64",
-    "slack": "Float64",
-    "width": "Float64",
-    "replan": "Boolean",
-    "lift": "Float64",
-    "w_norm": "Float64",
+    "returns": "Float64",
+    "optimistic_values": "Float64",
+    "slacks": "Float64",
+    "widths": "Float64",
+    "replans": "Boolean",
+    "lifts": "Float64",
+    "w_norms": "Float64",
     "observable_regret_bound": "Float64",
     "regret": "Float64",
 }
-"""Columns of `episodes.parquet`; null where a learner claims no value, or V* is not known."""
+"""Columns of `episodes.parquet`, named as in `History.frame`.
+
+Null where a learner claims no value, or V* is not known.
+"""
 
 TIMING_COLUMNS = {"episode": "Int64", "seconds_planning": "Float64", "seconds_acting": "Float64"}
 """Columns of `timings.parquet`: all that may differ between two runs of one setting."""
@@ -508,6 +511,11 @@ def empty_frame(columns: Mapping[str, str]) -> polars.DataFrame:
     import polars
 
     return polars.DataFrame(schema={name: getattr(polars, kind) for name, kind in columns.items()})
+
+
+def select(frame: polars.DataFrame, columns: Mapping[str, str]) -> polars.DataFrame:
+    """Columns of a frame, in their order and of their types."""
+    return frame.select(list(columns)).cast(empty_frame(columns).schema)
 
 
 def read_frame(content: bytes | None, columns: Mapping[str, str] | None = None) -> polars.DataFrame:

@@ -1,4 +1,4 @@
-"""What a worker does: one run, from a small setting to the bytes of its files."""
+"""What a worker does: one run, from a small setting to its facts and frames."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from fsmdp.experiments.specification import RunSetting
 from fsmdp.experiments.store import (
     EPISODE_COLUMNS,
     TIMING_COLUMNS,
-    RunFiles,
+    Run,
     RunStatus,
     Store,
     empty_frame,
-    frame_bytes,
+    select,
     source_of,
     versions,
 )
 from fsmdp.foundation.threads import is_shortage
 
 if TYPE_CHECKING:
-    import polars
-
-    from fsmdp.learning.run.history import History
     from fsmdp.learning.run.learn import Watch
+    from fsmdp.model.basis import Basis
+    from fsmdp.model.mdp import FactoredMDP
     from fsmdp.model.tables import Floats
 
 
@@ -98,14 +97,17 @@ class RunTask:
     board: Place | None = None
 
 
-def execute(task: RunTask) -> RunFiles:
+def execute(task: RunTask) -> Run:
     """Do a run, or go on with it from its checkpoint. A failure is a result like any other."""
     checkpoint = None
     if is_held_as(Path(task.folder), task.token):
         checkpoint = Store(task.folder).checkpoint(task.setting.id)
     watch = None if task.board is None else task.board.reporter()
     try:
-        return carry_out(task.setting, task.source, task.start_value, checkpoint, watch)
+        model, basis = task.source.load()
+        return carry_out(
+            task.setting, task.source, model, basis, task.start_value, checkpoint, watch
+        )
     except Exception as error:
         return failed(task.setting, task.source, error)
 
@@ -113,14 +115,15 @@ def execute(task: RunTask) -> RunFiles:
 def carry_out(
     setting: RunSetting,
     source: ModelSource,
+    model: FactoredMDP | Simulator,
+    basis: Basis | None,
     start_value: float | None,
     checkpoint: Path | None,
     watch: Watch | None = None,
-) -> RunFiles:
-    """Do a run whatever comes of it: errors are the caller's."""
+) -> Run:
+    """Do a run on the model of its source, whatever comes of it: errors are the caller's."""
     from fsmdp.learning.run.learn import learn
 
-    model, basis = source.load()
     learner = build_learner(
         setting.learner.learner, model, basis, setting.learner.options, setting.seed
     )
@@ -141,39 +144,12 @@ def carry_out(
         "seconds_planning": planning,
         "seconds": planning + float(history.seconds_acting.sum()),
     }
-    episodes, timings = frames(history, start_value)
-    return RunFiles(facts, frame_bytes(episodes), frame_bytes(timings))
-
-
-def frames(
-    history: History, start_value: float | None
-) -> tuple[polars.DataFrame, polars.DataFrame]:
-    """Episodes and timings of a history, in the columns of the store."""
-    import polars
-
-    whole = history.frame().rename(
-        {
-            "returns": "return",
-            "optimistic_values": "optimistic_value",
-            "slacks": "slack",
-            "widths": "width",
-            "replans": "replan",
-            "lifts": "lift",
-            "w_norms": "w_norm",
-        }
-    )
-    regret = polars.lit(None, polars.Float64)
-    if start_value is not None:
-        regret = polars.lit(polars.Series(history.regret(start_value)))
     # Learners that claim nothing log NaN, which other readers of Parquet take for a number.
-    whole = whole.with_columns(regret.alias("regret")).fill_nan(None)
-    return (
-        whole.select(list(EPISODE_COLUMNS)).cast(empty_frame(EPISODE_COLUMNS).schema),
-        whole.select(list(TIMING_COLUMNS)).cast(empty_frame(TIMING_COLUMNS).schema),
-    )
+    frame = history.frame(start_value).fill_nan(None)
+    return Run.of(facts, *(select(frame, columns) for columns in (EPISODE_COLUMNS, TIMING_COLUMNS)))
 
 
-def failed(setting: RunSetting, source: ModelSource, error: Exception) -> RunFiles:
+def failed(setting: RunSetting, source: ModelSource, error: Exception) -> Run:
     """What a run leaves behind that could not be done."""
     if is_shortage(error):
         error = SizeError("there was not enough memory for this run; use fewer workers, or less.")
@@ -182,7 +158,7 @@ def failed(setting: RunSetting, source: ModelSource, error: Exception) -> RunFil
         "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",
         "traceback": None if on_purpose else "".join(traceback.format_exception(error)),
     }
-    return RunFiles(facts)
+    return Run.of(facts, empty_frame(EPISODE_COLUMNS), empty_frame(TIMING_COLUMNS))
 
 
 def _facts(setting: RunSetting, source: ModelSource) -> dict[str, Any]:

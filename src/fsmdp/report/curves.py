@@ -234,7 +234,7 @@ def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
                 _panel(
                     trials,
                     "Σ (certified bound − return)",
-                    lambda t: np.cumsum(bound - t.required("return"), axis=1),
+                    lambda t: np.cumsum(bound - t.required("returns"), axis=1),
                 )
             )
             shown = upper(bound, 6, facts.scale)
@@ -288,8 +288,8 @@ def value_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:
     window = _window(trials)
     lines = []
     for t in trials:
-        lines.append(_mean_line(t, moving_mean(t.required("return"), window), log=False))
-        believed = t.series("optimistic_value")
+        lines.append(_mean_line(t, moving_mean(t.required("returns"), window), log=False))
+        believed = t.series("optimistic_values")
         if believed is not None:
             smooth = moving_mean(believed, window)
             lines.append(_mean_line(t, smooth, log=False, role=Role.OPTIMISTIC))
@@ -324,8 +324,8 @@ def interval_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
         return samples
 
     panels = [
-        _panel(trials, "width of the intervals", smoothed("width")),
-        _panel(trials, "slack of the policy", smoothed("slack")),
+        _panel(trials, "width of the intervals", smoothed("widths")),
+        _panel(trials, "slack of the policy", smoothed("slacks")),
     ]
     text = (
         f"Summed along each episode, moving means over {plural(window, 'episode')}. Width: what "
@@ -347,7 +347,7 @@ def effort_chart(trials: Sequence[Trials], _: ModelFacts) -> Chart:
         _panel(
             trials,
             "plans made so far",
-            lambda t: np.cumsum(t.required("replan"), axis=1),
+            lambda t: np.cumsum(t.required("replans"), axis=1),
             log=True,
         ),
         _panel(

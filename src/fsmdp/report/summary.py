@@ -77,7 +77,7 @@ class Row:
 
 def mean_return_last(run: Run) -> float:
     """Mean return of the last tenth of the episodes."""
-    return float(run.episodes["return"].tail(max(1, len(run.episodes) // 10)).mean())  # type: ignore[arg-type]
+    return float(run.episodes["returns"].tail(max(1, len(run.episodes) // 10)).mean())  # type: ignore[arg-type]
 
 
 def chance_of_regret(run: Run) -> float | None:
@@ -87,7 +87,7 @@ def chance_of_regret(run: Run) -> float | None:
     """
     if len(run.episodes) < 2:
         return None
-    deviation = float(run.episodes["return"].to_numpy().std(ddof=1))
+    deviation = float(run.episodes["returns"].to_numpy().std(ddof=1))
     return NORMAL_QUANTILE * math.sqrt(len(run.episodes)) * deviation
 
 
@@ -103,7 +103,7 @@ def final_figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:
         samples["percent_below_best"] = _percent_below(facts.start_value_exact, late)
     if facts.plan_upper_bound:
         samples["percent_below_bound"] = _percent_below(facts.plan_upper_bound, late)
-    samples["replans"] = trials.required("replan").sum(axis=1)
+    samples["replans"] = trials.required("replans").sum(axis=1)
     samples["seconds_planning"] = trials.timing("seconds_planning").sum(axis=1)
     samples["seconds"] = np.array([float(run.facts["seconds"]) for run in trials.runs])
     return {name: Interval.of(values.tolist()) for name, values in samples.items()}

@@ -58,15 +58,17 @@ class History:
     def __len__(self) -> int:
         return len(self.returns)
 
-    def frame(self) -> polars.DataFrame:
-        """One row per episode."""
+    def frame(self, start_value: float | None = None) -> polars.DataFrame:
+        """One row per episode; `regret` needs V* at the start, and is NaN without."""
         import polars
 
+        regret = np.full(len(self), np.nan) if start_value is None else self.regret(start_value)
         return polars.DataFrame(
             {"episode": np.arange(1, len(self) + 1)}
             | {name: getattr(self, name) for name in SERIES}
             | {
                 "observable_regret_bound": self.observable_regret_bound(),
+                "regret": regret,
                 "heuristic": np.full(len(self), self.heuristic),
             }
         )

@@ -260,6 +260,6 @@ def _of_folder(
     curves = []
     for one in trials:
         bound = one.series("observable_regret_bound")
-        optimistic = None if bound is None else one.series("optimistic_value")
-        curves.append(Curves(one.label, one.required("return"), optimistic, bound))
+        optimistic = None if bound is None else one.series("optimistic_values")
+        curves.append(Curves(one.label, one.required("returns"), optimistic, bound))
     return curves, start_value
