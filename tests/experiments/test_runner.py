@@ -27,7 +27,6 @@ from fsmdp.experiments.store import (
     TIMING_COLUMNS,
     RunStatus,
     Store,
-    frame_bytes,
     read_results,
     write_json,
 )
@@ -251,8 +250,8 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     compare(ring(seeds=1, learners=[{"learner": "psrl"}]), tmp_path / "here", engine)
     task = engine.tasks[-1]
     Store(tmp_path / "here").checkpoint(task.setting.id).unlink()
-    run = work.execute(task)  # the lock is free by now, so the folder is not the driver's
-    assert frame_bytes(run.episodes) == episodes_of(tmp_path / "here")[task.setting.id]
+    files = work.execute(task)  # the lock is free by now, so the folder is not the driver's
+    assert files.episodes == episodes_of(tmp_path / "here")[task.setting.id]
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
 
 

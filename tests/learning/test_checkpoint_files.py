@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.bounds.test_plan_files import run_apart
+from tests.io.test_plan_files import run_apart
 from tests.mutations import mutated_arrays
 
 import fsmdp

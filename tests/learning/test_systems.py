@@ -10,8 +10,7 @@ from tests.learning.learning_models import count_into, planned_values, shop
 
 import fsmdp
 from fsmdp.errors import ModelError
-from fsmdp.learning.learners.baselines.enumerated import all_states
-from fsmdp.learning.learners.baselines.product import fill_cells
+from fsmdp.learning.learners.baselines.enumerated import all_states, fill_cells
 from fsmdp.simulation.rollout import record
 from fsmdp.simulation.simulate import Record
 

@@ -10,6 +10,7 @@ from fsmdp.experiments.store import (
     ModelFacts,
     Results,
     Run,
+    RunFiles,
     Store,
     empty_frame,
     source_of,
@@ -163,5 +164,6 @@ def write_folder(results, folder):
     store.write_models(results.models)
     store.write_provenance(results.provenance)
     for run in results.runs:
-        store.write_run(run)
+        done = run.status == "done"
+        store.write_run(run.id, RunFiles.of(run) if done else RunFiles(run.facts))
     return folder

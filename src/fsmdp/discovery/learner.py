@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
 from fsmdp.discovery.parents import Limits, Search
 from fsmdp.discovery.transitions import Transitions
 from fsmdp.foundation.checks import as_whole
-from fsmdp.foundation.kinds import WHOLE
+from fsmdp.foundation.kinds import WHOLE, Positive, Probability
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.kernel import count_episodes, counts_of
 from fsmdp.learning.learners.learner import NEVER, Acting, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
-from fsmdp.learning.learners.registry import OPTIMISM, entry_of
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.actions import ListedActions
@@ -73,12 +74,12 @@ class UCRLDiscovering(RememberingLearner):
     def __init__(
         self,
         structure: Structure,
-        delta: float = 0.05,
+        delta: Probability = 0.05,
         seed: int = 0,
         *,
-        max_parents: int = 4,
+        max_parents: Annotated[int, WHOLE] = 4,
         confidence: str = "chernoff",
-        scale: float = 1.0,
+        scale: Positive = 1.0,
         known_rewards: Sequence[Reward] | None = None,
     ) -> None:
         self.delta, self.scale = as_probability(delta), as_scale(scale)
@@ -224,5 +225,4 @@ def _nothing(structure: Structure) -> list[Cases[Scope]]:
 
 
 WHAT = "optimism in a structure that it finds while it learns"
-OPTIONS = {"max_parents": (WHOLE, 4), **OPTIMISM}
-ENTRY = entry_of(UCRLDiscovering, "unknown", "UCRL, structure unknown", WHAT, OPTIONS)
+ENTRY = entry_of(UCRLDiscovering, "unknown", "UCRL, structure unknown", WHAT)

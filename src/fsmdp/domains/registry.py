@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import Parameter, formatannotation, signature
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import is_number, is_whole, show, suggest
-from fsmdp.foundation.kinds import NUMBER, STEPS, WHOLE, WORD, YES_OR_NO, Kind
+from fsmdp.foundation.kinds import Kind, plain_options
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
@@ -41,8 +41,6 @@ def register_environment(gymnasium: ModuleType, domain: Domain) -> None:
 
 def make_domain_env(domain: str, render_mode: str | None = None, **options: Any) -> FactoredEnv:
     """The environment of a domain built with the given options."""
-    from inspect import signature
-
     from fsmdp.errors import ModelError
     from fsmdp.foundation.checks import show
     from fsmdp.simulation.environment import make_env
@@ -58,27 +56,12 @@ def make_domain_env(domain: str, render_mode: str | None = None, **options: Any)
     return make_env(build(**options), render_mode)
 
 
-KINDS = {
-    "int": WHOLE,
-    "float": NUMBER,
-    "bool": YES_OR_NO,
-    "str": WORD,
-    "int | None": STEPS,
-}
-"""What text an option's annotation allows."""
-
-
-def _annotation(parameter: Parameter) -> str:
-    found = parameter.annotation
-    return found if isinstance(found, str) else formatannotation(found)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
     """A family of models: its builder, and the options that text can set.
 
-    Options are read off the annotations of the builder's signature: whole numbers, numbers,
-    switches, words. `options` adds what they do not tell. The first `positional` options may be
+    Options are declared by the annotations of the builder's signature: types, or Annotated with a
+    kind. `options` adds what a signature cannot declare. The first `positional` options may be
     given without their names. `start_value` takes the same options and gives the best expected
     return in closed form, where there is one. `environment` is the name under which Gymnasium makes
     it, with `environment_options` unless told otherwise.
@@ -94,12 +77,7 @@ class Domain:
     environment_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = {
-            name: self.options.get(name) or KINDS.get(_annotation(one))
-            for name, one in signature(self.build).parameters.items()
-        }
-        options = {name: kind for name, kind in known.items() if kind is not None}
-        object.__setattr__(self, "options", {**options, **self.options})
+        object.__setattr__(self, "options", {**plain_options(self.build), **self.options})
 
 
 class Realizable(Protocol):

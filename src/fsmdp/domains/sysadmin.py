@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -31,12 +31,19 @@ EACH, NO_CREW = "each", "none"
 TOPOLOGIES = ("ring", "bidirectional-ring", "star", "three-legs")
 
 
+def _read_crew(text: str) -> int | str | None:
+    return {EACH: EACH, NO_CREW: None}[text] if text in (EACH, NO_CREW) else int(text)
+
+
+CREW = Reading(f"a whole number, {EACH}, or {NO_CREW} for one reboot at a time", _read_crew)
+
+
 def sysadmin(
     machines: int = 8,
-    topology: str | Mapping[int, Iterable[int]] | Any = "ring",
+    topology: Annotated[str | Mapping[int, Iterable[int]] | Any, OneOf(TOPOLOGIES)] = "ring",
     horizon: int | None = 10,
     discount: float = 1.0,
-    administrators: int | str | None = None,
+    administrators: Annotated[int | str | None, CREW] = None,
 ) -> FactoredMDP:
     """Machines that are up (1) or down (0); one may be rebooted at each step.
 
@@ -167,18 +174,11 @@ def _up_table(n_dependencies: int) -> Floats:
     return np.stack([1 - up, up], axis=-1)
 
 
-def _read_crew(text: str) -> int | str | None:
-    return {EACH: EACH, NO_CREW: None}[text] if text in (EACH, NO_CREW) else int(text)
-
-
-CREW = Reading(f"a whole number, {EACH}, or {NO_CREW} for one reboot at a time", _read_crew)
-
 register(
     Domain(
         "sysadmin",
         sysadmin,
         "machines in a network that fail and can be rebooted",
-        {"topology": OneOf(TOPOLOGIES), "administrators": CREW},
         positional=2,
         environment="fsmdp/SysAdmin-v0",
     )
@@ -204,7 +204,7 @@ AGENTS_TOPOLOGIES = ("ring", "bidirectional-ring", "star", "bidirectional-star")
 
 def multiagent_sysadmin(
     agents: int = 8,
-    topology: str = "ring",
+    topology: Annotated[str, OneOf(AGENTS_TOPOLOGIES)] = "ring",
     horizon: int | None = None,
     discount: float = 0.95,
 ) -> FactoredMDP:
@@ -310,7 +310,6 @@ register(
         "multiagent-sysadmin",
         multiagent_sysadmin,
         "machines with a status and a load, and an administrator at each of them",
-        {"topology": OneOf(AGENTS_TOPOLOGIES)},
         positional=2,
         environment="fsmdp/MultiagentSysAdmin-v0",
         environment_options={"horizon": 20},

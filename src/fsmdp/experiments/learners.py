@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -59,36 +59,24 @@ class Simulator:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BasisText:
+def _read_basis_text(text: str) -> str:
+    is_file = is_written(text) or text.endswith(".json")
+    if text in BASES or is_file or IMPORT_PATH.fullmatch(text):
+        return text
+    raise ValueError(text)
+
+
+def basis_text() -> Kind:
     """A basis by its name, its file or an import path."""
-
-    @property
-    def description(self) -> str:
-        """The names, and what else there may be."""
-        return f"one of {', '.join(BASES)}, a JSON file or my_module:function"
-
-    @property
-    def read(self) -> Callable[[str], str]:
-        """The text itself."""
-        return self._read
-
-    def _read(self, text: str) -> str:
-        if (
-            text in BASES
-            or is_written(text)
-            or text.endswith(".json")
-            or IMPORT_PATH.fullmatch(text)
-        ):
-            return text
-        raise ValueError(text)
+    names = ", ".join(BASES)
+    return Reading(f"one of {names}, a JSON file or my_module:function", _read_basis_text)
 
 
 def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Option]]:
     """Kind and default of each option: a learner's own, then what it may be told."""
     options = dict(entry.options)
     if entry.uses_basis:
-        options["basis"] = (BasisText(), None)
+        options["basis"] = (basis_text(), None)
     if entry.takes_rewards:
         options["known_rewards"] = (SWITCH, False)
     return options

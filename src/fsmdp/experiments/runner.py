@@ -28,6 +28,7 @@ from fsmdp.experiments.store import (
     ModelFacts,
     Results,
     Run,
+    RunFiles,
     RunStatus,
     read_results,
 )
@@ -155,9 +156,9 @@ def _run(
         with _looking(look):
             for position, done in engine.run(execute, [task(run) for run in todo]):
                 run = todo[position]
-                if not isinstance(done, Run):
+                if not isinstance(done, RunFiles):
                     done = failed(run, sources[run.model.id], done)
-                store.write_run(done)
+                store.write_run(run.id, done)
                 ended.add(run.id)
         look()
     finally:
@@ -223,8 +224,9 @@ def learn_once(
         best = facts.start_value_exact
         if store.status(setting) is not RunStatus.DONE:
             try:
-                store.write_run(run(best, store.checkpoint(setting.id)))
+                done = run(best, store.checkpoint(setting.id))
+                store.write_run(setting.id, RunFiles.of(done))
             except FsmdpError as error:
-                store.write_run(failed(setting, source, error))
+                store.write_run(setting.id, failed(setting, source, error))
                 raise
         return best, store.read_run(setting)

@@ -213,6 +213,24 @@ class Results:
         return f"Results({', '.join(parts)}; {', '.join(ended)})"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RunFiles:
+    """A run as the bytes of its files, to be sent between processes; a failed one has no frames.
+
+    Bytes and no frames: a frame would import polars in a thread of the driver, where interrupts
+    are then lost.
+    """
+
+    facts: dict[str, Any]
+    episodes: bytes | None = None
+    timings: bytes | None = None
+
+    @staticmethod
+    def of(run: Run) -> RunFiles:
+        """The files of a run that is done."""
+        return RunFiles(run.facts, frame_bytes(run.episodes), frame_bytes(run.timings))
+
+
 class Store:
     """The folder of a sweep: where things are, and how they are written."""
 
@@ -303,19 +321,18 @@ class Store:
         """What made the results."""
         write_json(self.folder / PROVENANCE, dict(provenance))
 
-    def write_run(self, run: Run) -> None:
+    def write_run(self, run_id: str, files: RunFiles) -> None:
         """A run's files; `run.json` last, since it says that the others are there.
 
         A run keeps its checkpoint, to go on from there once the cause of a failure is removed, or
         when more episodes are asked for.
         """
-        folder, digests = self.run_folder(run.id), {}
-        if run.status == RunStatus.DONE:
-            for name, frame in ((EPISODES, run.episodes), (TIMINGS, run.timings)):
-                content = frame_bytes(frame)
+        folder, digests = self.run_folder(run_id), {}
+        for name, content in ((EPISODES, files.episodes), (TIMINGS, files.timings)):
+            if content is not None:
                 write_file(folder / name, content)
                 digests[name] = digest_bytes(content)
-        write_json(folder / RUN, run.facts | {DIGESTS: digests})
+        write_json(folder / RUN, files.facts | {DIGESTS: digests})
 
     def read_specification(self) -> Specification | None:
         """The specification with its defaults; None in a folder that has none."""
@@ -348,7 +365,7 @@ class Store:
         self._check_facts(run, facts)
         digests = facts.pop(DIGESTS, None)
         if facts["status"] == RunStatus.FAILED:
-            return self._as_run(run.id, facts, None, None)
+            return self._as_run(run.id, RunFiles(facts))
         frames = []
         for name in (EPISODES, TIMINGS):
             content = read_file(folder / name, LARGEST_FRAME)
@@ -356,7 +373,7 @@ class Store:
             digest = digests.get(name) if isinstance(digests, dict) else None
             check_digest(digest, digest_bytes(content), str(folder / name), remedy)
             frames.append(content)
-        return self._as_run(run.id, facts, *frames)
+        return self._as_run(run.id, RunFiles(facts, *frames))
 
     def check_document(self, run: Run, facts: ModelFacts | None) -> None:
         """Refuse a run on another model of the same name than that of the folder."""
@@ -379,14 +396,12 @@ class Store:
                 parts["learner"] = str(ended.facts.get("describe"))
             check_whole(path, parts)
 
-    def _as_run(
-        self, run_id: str, facts: dict[str, Any], episodes: bytes | None, timings: bytes | None
-    ) -> Run:
+    def _as_run(self, run_id: str, files: RunFiles) -> Run:
         try:
             run = Run.of(
-                facts,
-                read_frame(episodes, EPISODE_COLUMNS),
-                read_frame(timings, TIMING_COLUMNS),
+                files.facts,
+                read_frame(files.episodes, EPISODE_COLUMNS),
+                read_frame(files.timings, TIMING_COLUMNS),
             )
             _check_run(run)
             return run

@@ -17,9 +17,9 @@ from fsmdp.experiments.store import (
     EPISODE_COLUMNS,
     TIMING_COLUMNS,
     Run,
+    RunFiles,
     RunStatus,
     Store,
-    empty_frame,
     select,
     source_of,
     versions,
@@ -97,7 +97,7 @@ class RunTask:
     board: Place | None = None
 
 
-def execute(task: RunTask) -> Run:
+def execute(task: RunTask) -> RunFiles:
     """Do a run, or go on with it from its checkpoint. A failure is a result like any other."""
     checkpoint = None
     if is_held_as(Path(task.folder), task.token):
@@ -105,9 +105,9 @@ def execute(task: RunTask) -> Run:
     watch = None if task.board is None else task.board.reporter()
     try:
         model, basis = task.source.load()
-        return carry_out(
-            task.setting, task.source, model, basis, task.start_value, checkpoint, watch
-        )
+        start_value = task.start_value
+        run = carry_out(task.setting, task.source, model, basis, start_value, checkpoint, watch)
+        return RunFiles.of(run)
     except Exception as error:
         return failed(task.setting, task.source, error)
 
@@ -149,7 +149,7 @@ def carry_out(
     return Run.of(facts, *(select(frame, columns) for columns in (EPISODE_COLUMNS, TIMING_COLUMNS)))
 
 
-def failed(setting: RunSetting, source: ModelSource, error: Exception) -> Run:
+def failed(setting: RunSetting, source: ModelSource, error: Exception) -> RunFiles:
     """What a run leaves behind that could not be done."""
     if is_shortage(error):
         error = SizeError("there was not enough memory for this run; use fewer workers, or less.")
@@ -158,7 +158,7 @@ def failed(setting: RunSetting, source: ModelSource, error: Exception) -> Run:
         "message": str(error) if on_purpose else f"{type(error).__name__}: {error}",
         "traceback": None if on_purpose else "".join(traceback.format_exception(error)),
     }
-    return Run.of(facts, empty_frame(EPISODE_COLUMNS), empty_frame(TIMING_COLUMNS))
+    return RunFiles(facts)
 
 
 def _facts(setting: RunSetting, source: ModelSource) -> dict[str, Any]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from fsmdp.bounds.bellman import BellmanNetwork
+from fsmdp.foundation.kinds import Positive, Probability
 from fsmdp.learning.cells.balls import total_variations
 from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.learning.cells.products import Products
-from fsmdp.learning.learners.factored import REPLAN, LocalOptimism
-from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, entry_of
+from fsmdp.learning.learners.factored import REPLAN, STAGEWISE, FactoredLearner
+from fsmdp.learning.learners.learner import Optimism, Planned
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.model.lookup import Integers
+from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
 
-class BonusFactored(LocalOptimism):
+class BonusFactored(FactoredLearner):
     """Value iteration with a sum of local bonuses, planned by linear programs.
 
     Let P^ be the empirical law, a product of those of independent parts where these are stated, and
@@ -41,6 +45,26 @@ class BonusFactored(LocalOptimism):
     """
 
     name = "BonusFactored"
+    nested = False  # intervals alone say nothing without the bonuses, nor does a coarser program
+
+    def __init__(
+        self,
+        structure: Structure,
+        delta: Probability = 0.05,
+        seed: int = 0,
+        *,
+        replan: Annotated[str | float, REPLAN] = 0.5,
+        scale: Positive = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+    ) -> None:
+        super().__init__(
+            structure,
+            seed=seed,
+            method=STAGEWISE,
+            replan=replan,
+            known_rewards=known_rewards,
+            optimism=Optimism(delta, scale),
+        )
 
     @cached_property
     def _scopes(self) -> tuple[LocalScope, ...]:
@@ -53,12 +77,12 @@ class BonusFactored(LocalOptimism):
             self.statistics.transition_visits,
             self.cells.n_sets,
             self.delta_transitions,
-            self.scale,
+            self.optimism.scale,
         )
 
     def replan(self) -> Planned:
         """Plan for the averages with their bonuses."""
-        found = self.nothing_but_rewards()
+        found = self.reward_intervals()
         # What was not seen has all its values alike: d_i is 1 there, whatever they are.
         means = self.means_of(self.sets.shares(self.statistics.outcomes.astype(np.float64)))
         distances = self.distances()
@@ -153,5 +177,4 @@ def local_scopes(
 
 
 WHAT = "averages with local bonuses, planned by linear programs"
-OPTIONS = {"replan": (REPLAN, 0.5), **OPTIMISM}
-ENTRY = entry_of(BonusFactored, "bonus", "bonuses, factored", WHAT, OPTIONS)
+ENTRY = entry_of(BonusFactored, "bonus", "bonuses, factored", WHAT)

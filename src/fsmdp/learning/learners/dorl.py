@@ -1,4 +1,4 @@
-"""DORL: optimism by an extended action, which names a next value to hope for in each factor."""
+"""DORL: optimism by an extended action, which names a target next value of each factor."""
 
 from __future__ import annotations
 
@@ -6,41 +6,44 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from fsmdp.bounds.bellman import BellmanNetwork, network_of_structure
 from fsmdp.foundation.checks import check_size
+from fsmdp.foundation.kinds import Positive, Probability
 from fsmdp.learning.cells.balls import lowest_shares
-from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, LocalOptimism
-from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, entry_of
+from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, STAGEWISE, FactoredLearner
+from fsmdp.learning.learners.learner import Optimism, Planned
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import check_stated
 from fsmdp.learning.sampled.model import count_groups
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.lookup import Integers
+from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure, union
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable, table_size
 
 
-class DORLFactored(LocalOptimism):
-    """Discrete optimism: some of each factor's mass goes to a value that is hoped for.
+class DORLFactored(FactoredLearner):
+    """Discrete optimism: some of each factor's mass goes to a target value.
 
     Factors are the groups that the structure states to be independent. In a cell with n visits,
 
-        P~(y | z, hope) = P^(y) - W(y) + [y = hope] sum_y' W(y'),
+        P~(y | z, target) = P^(y) - W(y) + [y = target] sum_y' W(y'),
         W(y) = min(P^(y), sqrt(18 P^(y) L / n) + 18 L / n),  L = log(6 m |Val| |X| t / delta),
 
-    m factors, |X| cells of the factor, t steps so far plus one; all mass is hoped for where nothing
-    was seen. An extended action is an action with a hope for each factor: its transitions are one
+    m factors, |X| cells of the factor, t steps so far plus one; all mass is moved where nothing was
+    seen. An extended action is an action with a target for each factor: its transitions are one
     law, so that the optimistic model is a factored MDP. As no value is rarer than P^ - W, and the
-    mean of values under a product is linear in each factor, the best hopes are at least as good as
-    the truth.
+    mean of values under a product is linear in each factor, the best targets are at least as good
+    as the truth.
 
-    Hopes are variables of the program that it maximises over as it does over action variables. The
-    policy takes the best hope for each function by itself, which is the same where values add up
-    over factors, and at least as optimistic elsewhere.
+    Targets are variables of the program that it maximises over as it does over action variables.
+    The policy takes the best target for each function by itself, which is the same where values
+    add up over factors, and at least as optimistic elsewhere.
 
     Source: Xu and Tewari (2020), Reinforcement learning in factored MDPs: oracle-efficient
     algorithms and tighter regret bounds for the non-episodic setting. Ours: episodes of a finite
@@ -49,12 +52,27 @@ class DORLFactored(LocalOptimism):
     """
 
     name = "DORLFactored"
+    nested = False  # intervals alone say nothing without the targets, nor does a coarser program
 
-    makes_products = False  # means under hopes are made from the laws of all factors
-
-    def as_counted(self, structure: Structure) -> Structure:
-        """Functions with the parents of all groups that they look at."""
-        return by_groups(check_stated(self.name, structure))
+    def __init__(
+        self,
+        structure: Structure,
+        delta: Probability = 0.05,
+        seed: int = 0,
+        *,
+        replan: Annotated[str | float, REPLAN] = 0.5,
+        scale: Positive = 1.0,
+        known_rewards: Sequence[Reward] | None = None,
+    ) -> None:
+        super().__init__(
+            by_groups(check_stated(self.name, structure)),
+            seed=seed,
+            method=STAGEWISE,
+            replan=replan,
+            known_rewards=known_rewards,
+            independent=False,
+            optimism=Optimism(delta, scale),
+        )
 
     def counted_structure(self) -> Structure:
         """Functions as told, and one for each factor that none of them counts."""
@@ -63,7 +81,7 @@ class DORLFactored(LocalOptimism):
         return self.groups.counted
 
     def program_network(self) -> BellmanNetwork:
-        """Where hopes are maximised over."""
+        """Where targets are maximised over."""
         return network_of_structure(self._extended.structure)
 
     def is_learnt(self) -> np.ndarray:
@@ -72,7 +90,7 @@ class DORLFactored(LocalOptimism):
         return np.isin(self.cells.function, self.groups.functions)
 
     def laws(self) -> list[tuple[Floats, Floats]]:
-        """P^ - W and the mass that is hoped for, for each factor and entry of its parents."""
+        """P^ - W and the mass that is moved, for each factor and entry of its parents."""
         assert self.groups is not None
         cells, steps = self.cells, self.horizon * self.statistics.episodes + 1
         found = []
@@ -89,7 +107,7 @@ class DORLFactored(LocalOptimism):
                 visits,
                 events,
                 self.delta_transitions,
-                self.scale,
+                self.optimism.scale,
             )
             contexts = self.structure.group_contexts
             spread = contexts[number] if contexts else None
@@ -99,13 +117,17 @@ class DORLFactored(LocalOptimism):
 
     def replan(self) -> Planned:
         """Plan for extended actions, and follow the best of them."""
-        laws, rewards = self.laws(), self.nothing_but_rewards()
+        laws, rewards = self.laws(), self.reward_intervals()
         by_function = [one.means(laws) for one in self._extended.functions]
-        hoped = np.concatenate([np.ones(1), *(part for one in by_function for part in one.hoped)])
+        by_target = np.concatenate(
+            [np.ones(1), *(part for one in by_function for part in one.by_target)]
+        )
         low = np.concatenate([np.ones(1), *(part for one in by_function for part in one.low)])
         high = np.concatenate([np.ones(1), *(part for one in by_function for part in one.high)])
         found = self.planner.plan(
-            replace(rewards, low=hoped, high=hoped), self.start_means(), math.sqrt(1 / self.episode)
+            replace(rewards, low=by_target, high=by_target),
+            self.start_means(),
+            math.sqrt(1 / self.episode),
         )
         return self.follow_weights(
             found, replace(rewards, low=low, high=high, together=self.together)
@@ -113,16 +135,16 @@ class DORLFactored(LocalOptimism):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hoped:
-    """Means of a function, table by table: under each hope, and the ends over all hopes."""
+class MeansByTarget:
+    """Means of a function, table by table: under each target, and the ends over all targets."""
 
-    hoped: list[Floats] = field(repr=False)
+    by_target: list[Floats] = field(repr=False)
     low: list[Floats] = field(repr=False)
     high: list[Floats] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HopefulFunction:
+class ExtendedFunction:
     """A function of several factors: its values by factor, and where it finds their laws."""
 
     values: Floats  # one axis for each factor
@@ -130,9 +152,9 @@ class HopefulFunction:
     rows: tuple[tuple[Integers, ...], ...]  # by table and factor: (n_assignments,) rows of its law
     n_by_action: tuple[int, ...]  # by table: assignments of the action variables among parents
 
-    def means(self, laws: Sequence[tuple[Floats, Floats]]) -> Hoped:
-        """sum_y h(y) prod_f P~_f(y_f | z, hope_f). Cost: assignments times values."""
-        found = Hoped([], [], [])
+    def means(self, laws: Sequence[tuple[Floats, Floats]]) -> MeansByTarget:
+        """sum_y h(y) prod_f P~_f(y_f | z, target_f). Cost: assignments times values."""
+        found = MeansByTarget([], [], [])
         every = tuple(range(1, self.values.ndim + 1))
         for rows, n_by_action in zip(self.rows, self.n_by_action, strict=True):
             means = np.broadcast_to(self.values, (len(rows[0]), *self.values.shape))
@@ -144,18 +166,18 @@ class HopefulFunction:
                 means = certain + mass[own].reshape([-1, *[1] * self.values.ndim]) * means
             found.low.append(means.min(axis=every))
             found.high.append(means.max(axis=every))
-            # Hopes stand between state variables and action variables in the program's scopes.
+            # Targets stand between state variables and action variables in the program's scopes.
             by_action = means.reshape(-1, n_by_action, self.values.size)
-            found.hoped.append(by_action.transpose(0, 2, 1).ravel())
+            found.by_target.append(by_action.transpose(0, 2, 1).ravel())
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extended:
-    """A structure with a variable for the hope of each factor, and how its functions look there."""
+    """A structure with a variable for each factor's target, and how its functions look there."""
 
     structure: Structure = field(repr=False)
-    functions: tuple[HopefulFunction, ...] = field(repr=False)  # all but the constant
+    functions: tuple[ExtendedFunction, ...] = field(repr=False)  # all but the constant
 
 
 def by_groups(structure: Structure) -> Structure:
@@ -177,20 +199,20 @@ def by_groups(structure: Structure) -> Structure:
 
 
 def extend(structure: Structure) -> Extended:
-    """Hopes as variables that stand after those of the state; see `Extended`."""
+    """Targets as variables that stand after those of the state; see `Extended`."""
     sizes = [variable.size for variable in structure.variables]
     group_sizes = [table_size(sizes[p] for p in group) for group in structure.independent]
-    hopes = tuple(
-        Variable(f"hope for {' '.join(structure.variables[p].name for p in group)}", size)
+    targets = tuple(
+        Variable(f"target of {' '.join(structure.variables[p].name for p in group)}", size)
         for group, size in zip(structure.independent, group_sizes, strict=True)
     )
-    n_states, n_hopes = len(sizes), len(hopes)
+    n_states, n_targets = len(sizes), len(targets)
     n_actions = structure.actions.n_cases
     functions, parents = [], []
     for number, scope in enumerate(structure.basis.scopes):
         groups = _groups_of(structure, scope)
-        hoped = tuple(n_states + group for group in groups)
-        parents.append(structure.parents[number].map(partial(_with, hoped, n_states, n_hopes)))
+        moved = tuple(n_states + group for group in groups)
+        parents.append(structure.parents[number].map(partial(_with, moved, n_states, n_targets)))
         if number:
             table = structure.basis.tables[number].values
             shared = common_groups(
@@ -199,7 +221,7 @@ def extend(structure: Structure) -> Extended:
             functions.append(_function(structure, scope, table, groups, shared))
     n_entries = sum(
         sum(
-            table_size((*sizes, *group_sizes)[p] for p in own if p < n_states + n_hopes)
+            table_size((*sizes, *group_sizes)[p] for p in own if p < n_states + n_targets)
             for own in c
         )
         for c in parents
@@ -207,17 +229,17 @@ def extend(structure: Structure) -> Extended:
     check_size(
         (structure.horizon or 1) * n_entries,
         MOST_ENTRIES,
-        "plans with hopes for all factors have",
+        "plans with targets for all factors have",
         "use a basis of smaller scopes, or state smaller groups",
         unit="numbers",
     )
     extended = replace(
         structure,
-        variables=(*structure.variables, *hopes),
+        variables=(*structure.variables, *targets),
         parents=tuple(parents),
         contexts=(),
         rewards=tuple(
-            replace(term, parents=term.parents.map(partial(_with, (), n_states, n_hopes)))
+            replace(term, parents=term.parents.map(partial(_with, (), n_states, n_targets)))
             for term in structure.rewards
         ),
         independent=(),
@@ -227,10 +249,10 @@ def extend(structure: Structure) -> Extended:
     return Extended(extended, tuple(functions))
 
 
-def _with(hopes: Scope, n_states: int, n_hopes: int, scope: Scope) -> Scope:
-    """A scope with hopes among its variables, which push action variables back."""
-    moved = (position if position < n_states else position + n_hopes for position in scope)
-    return tuple(sorted((*moved, *hopes)))
+def _with(targets: Scope, n_states: int, n_targets: int, scope: Scope) -> Scope:
+    """A scope with targets among its variables, which stand before action variables."""
+    moved = (position if position < n_states else position + n_targets for position in scope)
+    return tuple(sorted((*moved, *targets)))
 
 
 def _function(
@@ -239,7 +261,7 @@ def _function(
     table: Floats,
     groups: Sequence[int],
     shared: Cases[tuple[tuple[int, Scope], ...]],
-) -> HopefulFunction:
+) -> ExtendedFunction:
     inputs = [variable.size for variable in structure.inputs]
     n_states = len(structure.variables)
     rows, n_by_action = [], []
@@ -262,7 +284,7 @@ def _function(
     wide = arranged.reshape([inputs[p] if p in scope else 1 for p in positions])
     full = np.broadcast_to(wide, [inputs[p] for p in positions])
     sizes = [table_size(inputs[p] for p in structure.independent[group]) for group in groups]
-    return HopefulFunction(full.reshape(sizes), tuple(groups), tuple(rows), tuple(n_by_action))
+    return ExtendedFunction(full.reshape(sizes), tuple(groups), tuple(rows), tuple(n_by_action))
 
 
 def _groups_of(structure: Structure, scope: Scope) -> tuple[int, ...]:
@@ -270,6 +292,5 @@ def _groups_of(structure: Structure, scope: Scope) -> tuple[int, ...]:
     return tuple(g for g, group in enumerate(structure.independent) if set(group) & set(scope))
 
 
-WHAT = "extended actions that name what is hoped for, planned by linear programs"
-OPTIONS = {"replan": (REPLAN, 0.5), **OPTIMISM}
-ENTRY = entry_of(DORLFactored, "dorl", "DORL, factored", WHAT, OPTIONS)
+WHAT = "extended actions that name target values, planned by linear programs"
+ENTRY = entry_of(DORLFactored, "dorl", "DORL, factored", WHAT)

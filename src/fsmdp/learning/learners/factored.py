@@ -24,19 +24,23 @@ from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import Stagewise, StagewiseProgram
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size, is_number, show
-from fsmdp.foundation.kinds import Reading, read_not_negative
+from fsmdp.foundation.kinds import NOT_NEGATIVE, Reading
 from fsmdp.learning.cells.confidence import reward_bounds, weighted_means
 from fsmdp.learning.cells.layout import check_cells
 from fsmdp.learning.cells.products import products_of
 from fsmdp.learning.cells.together import indicators_of, sets_of
-from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, TieBreaker
+from fsmdp.learning.learners.learner import (
+    NEVER,
+    Acting,
+    CountingLearner,
+    Optimism,
+    Planned,
+    TieBreaker,
+)
 from fsmdp.learning.options import (
     LARGEST,
     as_choice,
-    as_probability,
-    as_scale,
     check_structure,
-    heuristic_label,
 )
 from fsmdp.learning.sampled.model import Groups, count_groups
 from fsmdp.model.basis import Basis
@@ -187,7 +191,7 @@ MOST_ENTRIES = 2**24
 
 
 def _read_replan(text: str) -> str | float:
-    return text if text == "episode" else read_not_negative(text)
+    return text if text == "episode" else NOT_NEGATIVE.read(text)
 
 
 REPLAN = Reading(
@@ -196,14 +200,19 @@ REPLAN = Reading(
 
 
 class FactoredLearner(CountingLearner):
-    """A learner that counts in the cells of its Structure and plans with a linear program."""
+    """A learner that counts in the cells of its Structure and plans with a linear program.
+
+    With `optimism` its values are meant to be upper bounds.
+    """
 
     name = "FactoredLearner"
-    nested = True  # whether an optimistic one plans in a coarser basis too, and follows the tighter
+    nested = (
+        True  # whether optimistic plans are made in a coarser basis too; the tighter is followed
+    )
 
     @property
-    def hopes(self) -> bool:
-        """Whether plans are for the best that may be: then what is left to earn caps them."""
+    def capped(self) -> bool:
+        """Whether values are optimistic, so that what is left to earn caps them."""
         return self.optimistic
 
     @property
@@ -221,16 +230,20 @@ class FactoredLearner(CountingLearner):
         known_rewards: Sequence[Reward] | None,
         independent: bool = True,
         planner: str = PROGRAM,
+        optimism: Optimism | None = None,
     ) -> None:
+        self.optimistic = optimism is not None
+        self.optimism = optimism or Optimism(0.05, 1.0)
+        self.heuristic = self.heuristic or self.optimism.scale != 1.0
         self.growth = growth_of(replan)
         self.planned_by = as_choice(planner, "planner", PLANNERS)
         self.groups: Groups | None = None
         as_choice(method, "method", METHODS)
-        warm = Warm(method, capped=method == STAGEWISE and self.hopes)
+        warm = Warm(method, capped=method == STAGEWISE and self.capped)
         # Before cells are laid out: what is too wide to plan in is refused in no time.
         check_entries(check_structure(self.name, structure))
         self.network = network_of_structure(structure)
-        optimistic_sweep = self.planned_by == SOLVER and self.hopes
+        optimistic_sweep = self.planned_by == SOLVER and self.capped
         self.products = products_of(structure, optimistic_sweep) if independent else None
         if self.planned_by == SOLVER:
             counted = structure if self.products is None else self.products.counted
@@ -254,6 +267,14 @@ class FactoredLearner(CountingLearner):
         if warm.capped and self.nested:
             self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
         self._ties = TieBreaker(structure)
+        # If there are noisy rewards to learn, transitions and rewards have half of delta each.
+        noisy = any(
+            term.sigma > 0 and not known
+            for term, known in zip(structure.rewards, self.term_known, strict=True)
+        )
+        half = self.optimism.delta / 2 if noisy else 0.0
+        self.delta_transitions = self.optimism.delta - half
+        self.delta_rewards = half or self.optimism.delta
 
     def counted_structure(self) -> Structure:
         """What was told, functions of independent parts of products, and those of groups."""
@@ -355,6 +376,23 @@ class FactoredLearner(CountingLearner):
         rewards = np.where(self.cell_known, self.known_means, rewards)
         return self.planned_for(Intervals(rewards, means, means))
 
+    def with_known_rewards(self, found: Intervals) -> Intervals:
+        """Intervals by cell, with the means of rewards that are known."""
+        known, means = self.cell_known, self.known_means
+        return replace(
+            found,
+            rewards=np.where(known, means, found.rewards),
+            reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
+        )
+
+    def reward_intervals(self) -> Intervals:
+        """Bounds on mean rewards; functions have their whole range, as without data."""
+        cells, scale = self.cells, self.optimism.scale
+        low, high = reward_bounds(
+            cells, self.statistics, self.episode, self.delta_rewards, scale, by_visits=True
+        )
+        return self.with_known_rewards(Intervals(high, cells.lowest, cells.highest, low))
+
     def means_of(self, draws: Floats) -> Floats:
         """Mean of h_j in every cell, when outcomes have these weights."""
         cells = self.cells
@@ -395,6 +433,15 @@ class FactoredLearner(CountingLearner):
         if self.growth == EVERY_EPISODE:
             return f"plans every episode{parts}{by}"
         return f"plans at growth {self.growth:g}{parts}{by}"
+
+    def options(self) -> Sequence[str]:
+        """What a description says before the program and `delta`."""
+        return ()
+
+    def describe(self) -> str:
+        """The options that matter."""
+        parts = (*self.options(), self.planner.method, self.when_to_plan())
+        return self.optimism.describe(parts, self.heuristic)
 
     def state(self) -> dict[str, np.ndarray]:
         """Random state and bases: what the next plan depends on besides the statistics."""
@@ -444,106 +491,3 @@ def growth_of(replan: object) -> float:
         "replan: expected 'episode', or the growth of a cell that calls for a new plan, found "
         f"{show(replan)}; 0.5 is for half as many visits again."
     )
-
-
-class OptimisticFactored(FactoredLearner):
-    """`delta` bounds the chance that the truth ever leaves the sets.
-
-    If there are noisy rewards to learn, transitions and rewards have half of it each. `scale`
-    multiplies squared radii; anything but 1 makes the learner heuristic.
-    """
-
-    name = "OptimisticFactored"
-    optimistic = True
-
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float,
-        seed: int,
-        *,
-        scale: float,
-        method: str,
-        replan: str | float,
-        known_rewards: Sequence[Reward] | None,
-        independent: bool,
-        planner: str = PROGRAM,
-    ) -> None:
-        self.delta, self.scale = as_probability(delta), as_scale(scale)
-        self.heuristic = self.heuristic or self.scale != 1.0
-        super().__init__(
-            structure,
-            seed=seed,
-            method=method,
-            replan=replan,
-            known_rewards=known_rewards,
-            independent=independent,
-            planner=planner,
-        )
-        noisy = any(
-            term.sigma > 0 and not known
-            for term, known in zip(structure.rewards, self.term_known, strict=True)
-        )
-        half = self.delta / 2 if noisy else 0.0
-        self.delta_transitions = self.delta - half
-        self.delta_rewards = half or self.delta  # without noise there is nothing to pay for
-
-    def with_known_rewards(self, found: Intervals) -> Intervals:
-        """Intervals by cell, with the means of rewards that are known."""
-        known, means = self.cell_known, self.known_means
-        return replace(
-            found,
-            rewards=np.where(known, means, found.rewards),
-            reward_low=np.where(known, means, found.with_lowest_rewards().rewards),
-        )
-
-    def options(self) -> Sequence[str]:
-        """What a description says before the program and `delta`."""
-        return ()
-
-    def describe(self) -> str:
-        """The options that matter."""
-        label = heuristic_label(self.heuristic, self.scale)
-        parts = (*self.options(), self.planner.method, self.when_to_plan())
-        return f"{', '.join(parts)}, delta {self.delta:g}{label}"
-
-
-class LocalOptimism(OptimisticFactored):
-    """An optimistic learner that counts by itself what is independent, and plans in stages."""
-
-    name = "LocalOptimism"
-    nested = False  # its intervals alone are everything, so that a coarser program knows nothing
-    makes_products = True  # of what is counted of independent parts
-
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        replan: str | float = 0.5,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-    ) -> None:
-        super().__init__(
-            self.as_counted(structure),
-            delta,
-            seed,
-            scale=scale,
-            method=STAGEWISE,
-            replan=replan,
-            known_rewards=known_rewards,
-            independent=self.makes_products,
-        )
-
-    def as_counted(self, structure: Structure) -> Structure:
-        """The structure in the form that is counted and planned in."""
-        return structure
-
-    def nothing_but_rewards(self) -> Intervals:
-        """Bounds on mean rewards, and of the functions' means what there is to say without data."""
-        cells = self.cells
-        low, high = reward_bounds(
-            cells, self.statistics, self.episode, self.delta_rewards, self.scale, by_visits=True
-        )
-        return self.with_known_rewards(Intervals(high, cells.lowest, cells.highest, low))

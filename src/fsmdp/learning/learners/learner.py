@@ -16,7 +16,13 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import PlannedValues
 from fsmdp.learning.cells.layout import Cells, cell_lookup, cells_of
 from fsmdp.learning.cells.statistics import Statistics, known_reward_means
-from fsmdp.learning.options import as_seed, check_structure
+from fsmdp.learning.options import (
+    as_probability,
+    as_scale,
+    as_seed,
+    check_structure,
+    heuristic_label,
+)
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
@@ -39,7 +45,7 @@ NEVER = 2**62
 
 
 class Acting(NamedTuple):
-    """A policy, and the numbers behind it that are logged along the trajectory (see `Said`)."""
+    """A policy, and the numbers that are logged along the trajectory (see `PlannedValues`)."""
 
     policy: CompiledPolicy
     values: Floats
@@ -193,6 +199,27 @@ def _check_starts(acting: Acting, sizes: Sequence[int], where: str) -> None:
             f"{where}: start_values and start_strides do not hold a number for each state; give "
             "one for each, with a stride for each variable, or leave both out."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Optimism:
+    """How an optimistic learner's sets are sized.
+
+    `delta` bounds the chance that its values are ever too low. `scale` multiplies squared radii or
+    bonuses; anything but 1 makes the learner heuristic.
+    """
+
+    delta: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", as_probability(self.delta))
+        object.__setattr__(self, "scale", as_scale(self.scale))
+
+    def describe(self, options: Sequence[str], heuristic: bool) -> str:
+        """How a learner with these options describes itself."""
+        label = heuristic_label(heuristic, self.scale)
+        return f"{', '.join([*options, f'delta {self.delta:g}'])}{label}"
 
 
 class CountingLearner:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import POSITIVE, OneOf
+from fsmdp.foundation.kinds import OneOf, PositiveOrChosen
 from fsmdp.learning.learners.factored import (
     PLANNERS,
     PROGRAM,
@@ -18,7 +19,7 @@ from fsmdp.learning.learners.factored import (
     FactoredLearner,
 )
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import LearnerEntry, Options, builder
+from fsmdp.learning.learners.registry import Options, entry_of
 from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.learning.sampled.model import best_policy, model_of
 from fsmdp.model.rewards import Reward
@@ -65,11 +66,11 @@ class PSRLFactored(FactoredLearner):
         structure: Structure,
         seed: int = 0,
         *,
-        prior: float | None = None,
-        replan: str | float | None = None,
+        prior: PositiveOrChosen = None,
+        replan: Annotated[str | float | None, REPLAN] = None,
         known_rewards: Sequence[Reward] | None = None,
         independent: bool = True,
-        planner: str = PROGRAM,
+        planner: Annotated[str, OneOf(PLANNERS)] = PROGRAM,
     ) -> None:
         as_choice(planner, "planner", PLANNERS)
         given = PRIOR_BY[planner] if prior is None else prior
@@ -158,17 +159,10 @@ def _fill_from_planner(options: Options) -> Options:
     return {name: filled.get(name) if value is None else value for name, value in options.items()}
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    PSRLFactored,
     "psrl",
     "PSRL-Factored",
     "posterior sampling, cell by cell",
-    builder(PSRLFactored),
-    {
-        "prior": (POSITIVE, None),
-        "replan": (REPLAN, None),
-        "planner": (OneOf(PLANNERS), PROGRAM),
-    },
-    uses_basis=True,
-    takes_rewards=True,
     complete=_fill_from_planner,
 )

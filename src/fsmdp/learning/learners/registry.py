@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fsmdp.foundation.kinds import POSITIVE, PROBABILITY, Kind
+from fsmdp.foundation.kinds import Kind, declared_options
 from fsmdp.foundation.registry import Registry
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 Value = bool | int | float | str | None
 Options = Mapping[str, Any]
 """Values of all options by name."""
-
-OPTIMISM: Mapping[str, tuple[Kind, Value]] = MappingProxyType(
-    {"delta": (PROBABILITY, 0.05), "scale": (POSITIVE, 1.0)}
-)
-"""Options of every learner that is optimistic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +78,22 @@ def entry_of(
     name: str,
     title: str,
     description: str,
-    options: Mapping[str, tuple[Kind, Value]],
+    *,
+    uses_basis: bool = True,
+    complete: Callable[[Options], Options] = _as_given,
+    before: Options = MappingProxyType({}),
 ) -> LearnerEntry:
-    """An entry of the usual kind: told a structure with a basis, and perhaps the rewards."""
-    build = builder(learner)
+    """An entry whose options are those that the learner's signature declares."""
     return LearnerEntry(
-        name, title, description, build, options, uses_basis=True, takes_rewards=True
+        name,
+        title,
+        description,
+        builder(learner),
+        declared_options(learner),
+        uses_basis=uses_basis,
+        takes_rewards=True,
+        complete=complete,
+        before=before,
     )
 
 

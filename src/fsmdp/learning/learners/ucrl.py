@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.bounds.finish import q_entries_of
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf
+from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf, Positive, Probability
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.products import Ends
 from fsmdp.learning.learners.factored import (
@@ -23,11 +24,11 @@ from fsmdp.learning.learners.factored import (
     REPLAN,
     SOLVER,
     STAGEWISE,
-    OptimisticFactored,
+    FactoredLearner,
     Warm,
 )
-from fsmdp.learning.learners.learner import Acting, Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, Options, builder
+from fsmdp.learning.learners.learner import Acting, Optimism, Planned
+from fsmdp.learning.learners.registry import Options, entry_of
 from fsmdp.learning.options import as_choice, as_not_negative, check_stated
 from fsmdp.learning.sampled.model import assemble, best_policy, initial_of
 from fsmdp.learning.sampled.optimistic_sweep import (
@@ -60,7 +61,7 @@ STEPS_GROWN = 0.2
 """Of all steps, until there is a new plan, where states are too many to be swept."""
 
 
-class UCRLFactored(OptimisticFactored):
+class UCRLFactored(FactoredLearner):
     """Optimism over confidence sets (the paper's Algorithm 1).
 
     Presets: `paper` (the paper's sets, a plan every episode, the joint program), `practical`
@@ -96,18 +97,18 @@ class UCRLFactored(OptimisticFactored):
     def __init__(
         self,
         structure: Structure,
-        preset: str = "practical",
-        delta: float = 0.05,
+        preset: Annotated[str, OneOf(PRESETS)] = "practical",
+        delta: Probability = 0.05,
         seed: int = 0,
         *,
-        confidence: str | None = None,
-        replan: str | float | None = None,
-        method: str | None = None,
-        scale: float = 1.0,
+        confidence: Annotated[str | None, OneOf(CONFIDENCE)] = None,
+        replan: Annotated[str | float | None, REPLAN] = None,
+        method: Annotated[str | None, OneOf(METHODS)] = None,
+        scale: Positive = 1.0,
         known_rewards: Sequence[Reward] | None = None,
         independent: bool | None = None,
-        planner: str = PROGRAM,
-        empirical_weight: float | None = None,
+        planner: Annotated[str, OneOf(PLANNERS)] = PROGRAM,
+        empirical_weight: Annotated[float | None, NOT_NEGATIVE] = None,
     ) -> None:
         as_choice(planner, "planner", PLANNERS)
         self.preset = as_choice(preset, "preset", PRESETS)
@@ -133,14 +134,13 @@ class UCRLFactored(OptimisticFactored):
                 )
         super().__init__(
             structure,
-            delta,
-            seed,
-            scale=scale,
+            seed=seed,
             method=program if method is None else method,
             replan=growth if replan is None else replan,
             known_rewards=known_rewards,
             independent=independent,
             planner=planner,
+            optimism=Optimism(delta, scale),
         )
         self.empirical_weight = as_not_negative(
             preset_weight if empirical_weight is None else empirical_weight,
@@ -168,7 +168,7 @@ class UCRLFactored(OptimisticFactored):
             self.episode,
             self.delta_transitions,
             self.delta_rewards,
-            self.scale,
+            self.optimism.scale,
         )
 
     def bounds(self) -> Intervals:
@@ -229,7 +229,7 @@ class UCRLFactored(OptimisticFactored):
         return Planned(acting, 0.0, np.nan)
 
     def _follow_candidates(self, found: Intervals, boxes: Ends) -> Planned:
-        """The program's values, and the best policy found for a model that they hope for."""
+        """The program's values, and the best policy found for an optimistic model in the boxes."""
         assert self.groups is not None
         assert self.products is not None
         planned = self.follow(self.bounds())
@@ -273,22 +273,11 @@ def _fill_from_preset(options: Options) -> Options:
     return {name: filled.get(name) if value is None else value for name, value in options.items()}
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    UCRLFactored,
     "ucrl",
     "UCRL-Factored",
     "optimism over confidence sets, the paper's algorithm",
-    builder(UCRLFactored),
-    {
-        "preset": (OneOf(PRESETS), "practical"),
-        "confidence": (OneOf(CONFIDENCE), None),
-        "method": (OneOf(METHODS), None),
-        "replan": (REPLAN, None),
-        "planner": (OneOf(PLANNERS), PROGRAM),
-        "empirical_weight": (NOT_NEGATIVE, None),
-        **OPTIMISM,
-    },
-    uses_basis=True,
-    takes_rewards=True,
     complete=_fill_from_preset,
     before={"empirical_weight": 0.0},
 )

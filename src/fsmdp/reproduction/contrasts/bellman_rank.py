@@ -11,7 +11,7 @@ import polars
 from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.layout import cell_lookup
-from fsmdp.learning.learners.baselines.product import fill_cells
+from fsmdp.learning.learners.baselines.enumerated import fill_cells
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats

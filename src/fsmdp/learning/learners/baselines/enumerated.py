@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, check_size, show_count
-from fsmdp.learning.learners.learner import NEVER, Acting, CountingLearner, Planned, tie_scale
-from fsmdp.learning.options import as_probability, as_scale, heuristic_label
+from fsmdp.foundation.checks import as_whole, check_size, show, show_count
+from fsmdp.foundation.kinds import Positive, Probability
+from fsmdp.learning.cells.confidence import reward_bounds
+from fsmdp.learning.learners.learner import (
+    NEVER,
+    Acting,
+    CountingLearner,
+    Optimism,
+    Planned,
+    tie_scale,
+)
 from fsmdp.model import variables
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
+from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
 from fsmdp.model.tables import Floats, Table, bound_table
@@ -103,8 +113,16 @@ Function = tuple[Table, Cases[Scope]]
 """A function of the state and the parents of its variables."""
 
 
+class SharedOptions(TypedDict, total=False):
+    """Options by name that every optimistic learner has that enumerates."""
+
+    scale: float
+    known_rewards: Sequence[Reward] | None
+    limit: int
+
+
 class EnumeratedLearner(CountingLearner):
-    """A learner that writes every state out.
+    """A learner that writes every state out, optimistic unless its class says otherwise.
 
     It counts in the cells of one function that looks at all variables, one group for each action;
     a subclass may count further functions. A reward term looks at all variables too, unless the
@@ -112,15 +130,21 @@ class EnumeratedLearner(CountingLearner):
     """
 
     name = "EnumeratedLearner"
+    optimistic = True
+    counts_by_variable = False  # also each variable by its own parents, and rewards term by term
 
     def __init__(
         self,
         structure: Structure,
-        *,
+        delta: Probability = 0.05,
         seed: int = 0,
+        *,
+        scale: Positive = 1.0,
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
+        self.optimism = Optimism(delta, scale)
+        self.heuristic = self.heuristic or self.optimism.scale != 1.0
         self.limit = as_whole(limit, "limit", 1)
         super().__init__(structure, seed=seed, known_rewards=known_rewards)
         learnt = [
@@ -151,11 +175,19 @@ class EnumeratedLearner(CountingLearner):
 
     def counted_functions(self) -> Sequence[Function]:
         """What is counted besides the number of the state."""
-        return ()
+        return one_for_each_variable(self.structure, self.name) if self.counts_by_variable else ()
 
     def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:
-        """Where rewards are counted: by action and state."""
-        return tuple(replace(term, parents=by_action) for term in self.structure.rewards)
+        """Where rewards are counted: by action and state, or where the structure says."""
+        terms = self.structure.rewards
+        if self.counts_by_variable:
+            return terms
+        return tuple(replace(term, parents=by_action) for term in terms)
+
+    @cached_property
+    def variables(self) -> VariableCells:
+        """Where variables and terms are counted, of a learner that counts them by themselves."""
+        return VariableCells(self)
 
     @property
     def visits(self) -> Integers:
@@ -214,51 +246,69 @@ class EnumeratedLearner(CountingLearner):
         policy = policy_arrays(BY_TABLE, state_strides(self.structure), table)
         return Planned(Acting(policy, values, q, widths, due), 0.0, np.nan)
 
-
-class Optimism(TypedDict, total=False):
-    """Options by name that all learners have that enumerate and are optimistic."""
-
-    scale: float
-    known_rewards: Sequence[Reward] | None
-    limit: int
-
-
-class AllOptimism(Optimism, total=False):
-    """All of them."""
-
-    delta: float
-    seed: int
-
-
-class OptimisticLearner(EnumeratedLearner):
-    """A learner that enumerates and plans for the best that its counts allow.
-
-    `delta` is the chance that they allow too little, `scale` multiplies squared radii or bonuses;
-    anything but 1 makes the learner heuristic.
-    """
-
-    name = "OptimisticLearner"
-    optimistic = True
-
-    def __init__(
-        self,
-        structure: Structure,
-        delta: float = 0.05,
-        seed: int = 0,
-        *,
-        scale: float = 1.0,
-        known_rewards: Sequence[Reward] | None = None,
-        limit: int = ENTRY_LIMIT,
-    ) -> None:
-        self.delta, self.scale = as_probability(delta), as_scale(scale)
-        self.heuristic = self.heuristic or self.scale != 1.0
-        super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
-
     def options(self) -> Sequence[str]:
         """Options besides delta and scale, as a description shows them."""
         return ()
 
     def describe(self) -> str:
         """The options that matter."""
-        label = heuristic_label(self.heuristic, self.scale)
-        return f"{', '.join([*self.options(), f'delta {self.delta:g}'])}{label}"
+        return self.optimism.describe(self.options(), self.heuristic)
+
+
+class VariableCells:
+    """Where each variable and reward term is counted, at every (action, state) of a learner.
+
+    The part of learners that count each variable by itself, by its own parents: those of the
+    smallest basis function that looks at it. Rewards are learnt term by term.
+    """
+
+    def __init__(self, learner: EnumeratedLearner) -> None:
+        self.learner = learner
+        layout = learner.cells.layout
+        n_items = len(layout.lookup.defaults) - 1  # the number of the state is left out
+        found = np.zeros((learner.n_actions, learner.n_states, n_items), dtype=np.int64)
+        fill_cells(layout.lookup, all_states(learner.structure), found)
+        self._terms = found[:, :, : layout.n_terms]
+        self.transitions = np.ascontiguousarray(
+            found[:, :, layout.n_terms + 1 :] - learner.cells.n_reward_cells
+        )
+        """Transition cell of each variable."""  # (n_actions, n_states, n_variables)
+
+    def rewards(self, delta: float) -> Ends:
+        """Bounds on the mean reward of each (action, state), added up over the terms."""
+        one = self.learner
+        low, high = reward_bounds(one.cells, one.statistics, one.episode, delta, one.optimism.scale)
+        known = one.cell_known
+        low[known] = high[known] = one.known_means[known]
+        return low[self._terms].sum(axis=2), high[self._terms].sum(axis=2)
+
+
+def one_for_each_variable(structure: Structure, name: str) -> list[Function]:
+    """For each variable a function that tells its values apart, with the variable's parents."""
+    functions: list[Function] = []
+    for position, variable in enumerate(structure.variables):
+        looking = [
+            (len(table.scope), number)
+            for number, table in enumerate(structure.basis)
+            if position in table.scope
+        ]
+        if not looking:
+            raise ModelError(
+                f"{name}: no basis function of the structure looks at {show(variable.name)}, "
+                "so its parents are unknown; use a basis that has every variable (Basis.singles)."
+            )
+        table = bound_table((position,), np.arange(float(variable.size)))
+        functions.append((table, structure.parents[min(looking)[1]]))
+    return functions
+
+
+@compiled()
+def fill_cells(lookup: Lookup, states: Integers, cell_at: Integers) -> None:
+    """The cell of each item at every (action, state)."""
+    tables = lookup.defaults.copy()
+    for action in range(cell_at.shape[0]):
+        select(lookup, action, tables)
+        for state in range(cell_at.shape[1]):
+            for item in range(cell_at.shape[2]):
+                cell_at[action, state, item] = locate(lookup, tables[item], states[state])
+        deselect(lookup, action, tables)

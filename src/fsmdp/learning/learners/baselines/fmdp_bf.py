@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.foundation.kinds import OneOf
+from fsmdp.foundation.kinds import OneOf, Probability
 from fsmdp.learning.cells.balls import total_variations
 from fsmdp.learning.learners.baselines.enumerated import (
-    AllOptimism,
     Ends,
+    EnumeratedLearner,
+    SharedOptions,
     all_states,
     backward_induction,
 )
-from fsmdp.learning.learners.baselines.product import ProductLearner
 from fsmdp.learning.learners.baselines.ucbvi import BERNSTEIN, BONUSES, HOEFFDING
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, entry_of
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import as_choice
 from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 
 
-class FMDPBF(ProductLearner):
+class FMDPBF(EnumeratedLearner):
     """Values with bonuses over products, FMDP-BF ("bernstein") or F-UCBVI ("hoeffding").
 
     Q_l = R + P^ V_{l+1} + sum_i b_i, P^ = prod_i P^_i over variables, with lower values V' beside
@@ -52,23 +52,29 @@ class FMDPBF(ProductLearner):
     """
 
     name = "FMDPBF"
+    counts_by_variable = True
 
     def __init__(
-        self, structure: Structure, bonus: str = BERNSTEIN, **options: Unpack[AllOptimism]
+        self,
+        structure: Structure,
+        bonus: Annotated[str, OneOf(BONUSES)] = BERNSTEIN,
+        delta: Probability = 0.05,
+        seed: int = 0,
+        **options: Unpack[SharedOptions],
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", BONUSES)
-        super().__init__(structure, **options)
-        self._delta_transitions = self.delta / (4 if self.learnt_sigma > 0 else 2)
+        super().__init__(structure, delta, seed, **options)
+        self._delta_transitions = self.optimism.delta / (4 if self.learnt_sigma > 0 else 2)
 
     def distances(self) -> Floats:
         """d_i of each transition cell; 1 where nothing was seen."""
-        of_variables = np.unique(self.variable_cells)
+        of_variables = np.unique(self.variables.transitions)
         return total_variations(
             self.cells,
             self.statistics.transition_visits,
             len(of_variables),
             self._delta_transitions,
-            self.scale,
+            self.optimism.scale,
         )
 
     def log_terms(self) -> Floats:
@@ -76,23 +82,23 @@ class FMDPBF(ProductLearner):
         n = np.maximum(self.statistics.transition_visits, 1).astype(np.float64)
         pairs = self.n_states * self.n_actions * self.horizon * len(self.structure.variables)
         logs = np.log(4 * pairs * math.pi**2 * n**2 / (6 * self._delta_transitions))
-        return np.asarray(self.scale * logs)
+        return np.asarray(self.optimism.scale * logs)
 
     def replan(self) -> Planned:
         """Upper and lower values from the counts as they are."""
         structure, statistics = self.structure, self.statistics
-        rewards = self.factored_rewards(self.delta / 2)
+        rewards = self.variables.rewards(self.optimism.delta / 2)
         sizes = np.array([v.size for v in structure.variables], dtype=np.int64)
         shape = (self.n_actions, self.n_states)
         distances, log_terms = self.distances(), self.log_terms()
-        farthest = distances[self.variable_cells].sum(axis=2)
+        farthest = distances[self.variables.transitions].sum(axis=2)
         lower, states = np.zeros(self.n_states), all_states(structure)
 
         def means(following: Floats) -> Ends:
             nonlocal lower
             upper_means, lower_means, bonus = (np.zeros(shape) for _ in range(3))
             fill_bonus_means(
-                self.variable_cells,
+                self.variables.transitions,
                 sizes,
                 states,
                 self.cells.layout.outcome_start,
@@ -188,5 +194,4 @@ def fill_bonus_means(
 
 
 WHAT = "value iteration with bonuses by factor over all states; small models only"
-OPTIONS = {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM}
-ENTRY = entry_of(FMDPBF, "fmdp-bf", "FMDP-BF", WHAT, OPTIONS)
+ENTRY = entry_of(FMDPBF, "fmdp-bf", "FMDP-BF", WHAT)

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import OneOf
+from fsmdp.foundation.kinds import OneOf, Probability, declared_options
 from fsmdp.learning.learners.baselines.enumerated import (
     ENTRY_LIMIT,
     Ends,
-    Optimism,
-    OptimisticLearner,
+    EnumeratedLearner,
+    SharedOptions,
     all_states,
     backward_induction,
     count_states,
 )
 from fsmdp.learning.learners.learner import Learner, Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerContext, LearnerEntry, Options
+from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
@@ -58,7 +58,7 @@ Features = ArrayLike | Callable[[tuple[int, ...], str], ArrayLike]
 NORM_TOLERANCE = 1e-9
 
 
-class LSVIUCB(OptimisticLearner):
+class LSVIUCB(EnumeratedLearner):
     """Least-squares value iteration with upper confidence bounds on features phi(s, a).
 
     Q_l(s, a) = phi . w_l + beta |phi|_{inverse of Lambda},  Lambda = I + sum phi phi^T,
@@ -82,12 +82,12 @@ class LSVIUCB(OptimisticLearner):
         self,
         structure: Structure,
         features: Features,
-        delta: float = 0.05,
+        delta: Probability = 0.05,
         seed: int = 0,
-        **options: Unpack[Optimism],
+        **options: Unpack[SharedOptions],
     ) -> None:
         super().__init__(structure, delta, seed, **options)
-        self.features = self._resolve(features)  # (n_actions * n_states, d)
+        self.features = feature_rows(self, features)  # (n_actions * n_states, d)
 
     def given(self) -> list[np.ndarray]:
         """The features too."""
@@ -96,79 +96,86 @@ class LSVIUCB(OptimisticLearner):
     def beta(self) -> float:
         """Factor of the bonus, for rewards in [0, 1]."""
         d, steps = self.features.shape[1], self.horizon * self.episode
-        log_term = math.log(2 * d * steps / self.delta)
-        return math.sqrt(self.scale * log_term) * int(d) * self.horizon
-
-    def reward_width(self) -> float:
-        """Factor of the bonus of rewards."""
-        return self.beta() * self.reward_span / self.horizon
-
-    def following_width(self, following: Floats) -> float:  # noqa: ARG002
-        """Factor of the bonus of the following values, which lie above 0."""
-        return (self.horizon - 1) * self.reward_width()
-
-    def represented(self, following: Floats) -> Floats:
-        """What is regressed of the following values: all of them."""
-        return following
+        log_term = math.log(2 * d * steps / self.optimism.delta)
+        return math.sqrt(self.optimism.scale * log_term) * int(d) * self.horizon
 
     def replan(self) -> Planned:
         """Regress on everything seen, and plan with the bonus."""
-        phi, n = self.features, self.visits.ravel()
-        inverse = np.linalg.inv(np.eye(phi.shape[1]) + (phi * n[:, None]).T @ phi)
-        shape, counts = self.visits.shape, self.outcomes.reshape(len(phi), -1)
-        # |phi| in the norm of the inverse, at every (action, state)
-        lengths = np.sqrt(np.einsum("id,de,ie->i", phi, inverse, phi, optimize=True)).reshape(shape)
-        smoother = phi @ inverse
-
-        def means(following: Floats) -> Ends:
-            lowest = following.min()  # regression shrinks towards 0, here the lowest value
-            above = following - lowest
-            targets = counts @ self.represented(above)
-            middle = lowest + (smoother @ (phi.T @ targets)).reshape(shape)
-            width = self.following_width(above) * lengths
-            return middle - width, middle + width
-
-        known, seen = self.reward_moments()
-        low, high = self.learnt_low, self.learnt_high
-        sums = ((seen - low) * self.visits).ravel()
-        middle = low + (smoother @ (phi.T @ sums)).reshape(shape)
-        bonus = self.reward_width() * lengths
-        rewards = (
-            known + np.clip(middle - bonus, low, high),
-            known + np.clip(middle + bonus, low, high),
-        )
-        return self.follow(
-            backward_induction(self.horizon, self.structure.discount, rewards, means)
+        width = self.beta() * self.reward_span / self.horizon
+        return plan_by_regression(
+            self, self.features, width, lambda _: (self.horizon - 1) * width, lambda v: v
         )
 
     def options(self) -> Sequence[str]:
         """How many features there are."""
         return (f"{self.features.shape[1]} features",)
 
-    def _resolve(self, features: Features) -> Floats:
-        if isinstance(features, type):
-            raise ModelError(
-                f"features: expected an array or a function (state, action), found the class "
-                f"{features.__name__}; make one."
-            )
-        if callable(features):
-            states = [tuple(map(int, state)) for state in all_states(self.structure)]
-            rows = [[np.asarray(features(s, a)) for a in self.structure.actions] for s in states]
-            array = read_only_array(rows, "features")
-        else:
-            array = read_only_array(features, "features")
-        expected = (self.n_states, self.n_actions)
-        if array.ndim != 3 or array.shape[:2] != expected or array.shape[2] == 0:
-            raise ModelError(
-                f"features: expected shape {(*expected, 'd')}, states by actions by features, "
-                f"found {array.shape}; give phi(s, a) for every state, the last variable fastest."
-            )
-        longest = float(np.sqrt((array**2).sum(axis=2)).max())
-        if longest > 1 + NORM_TOLERANCE:
-            raise ModelError(
-                f"features: the longest has norm {longest:.6g}, expected at most 1; divide by it."
-            )
-        return array.transpose(1, 0, 2).reshape(-1, array.shape[2])
+
+def plan_by_regression(
+    learner: EnumeratedLearner,
+    phi: Floats,
+    reward_width: float,
+    following_width: Callable[[Floats], float],
+    represented: Callable[[Floats], Floats],
+) -> Planned:
+    """Backward induction on regressed means, each with a multiple of |phi| as its bonus.
+
+    `following_width` gives the factor of the bonus of the following values, which lie above 0;
+    `represented` what is regressed of them.
+    """
+    n, visits = learner.visits.ravel(), learner.visits
+    inverse = np.linalg.inv(np.eye(phi.shape[1]) + (phi * n[:, None]).T @ phi)
+    shape, counts = visits.shape, learner.outcomes.reshape(len(phi), -1)
+    # |phi| in the norm of the inverse, at every (action, state)
+    lengths = np.sqrt(np.einsum("id,de,ie->i", phi, inverse, phi, optimize=True)).reshape(shape)
+    smoother = phi @ inverse
+
+    def means(following: Floats) -> Ends:
+        lowest = following.min()  # regression shrinks towards 0, here the lowest value
+        above = following - lowest
+        targets = counts @ represented(above)
+        middle = lowest + (smoother @ (phi.T @ targets)).reshape(shape)
+        width = following_width(above) * lengths
+        return middle - width, middle + width
+
+    known, seen = learner.reward_moments()
+    low, high = learner.learnt_low, learner.learnt_high
+    sums = ((seen - low) * visits).ravel()
+    middle = low + (smoother @ (phi.T @ sums)).reshape(shape)
+    bonus = reward_width * lengths
+    rewards = (
+        known + np.clip(middle - bonus, low, high),
+        known + np.clip(middle + bonus, low, high),
+    )
+    structure = learner.structure
+    return learner.follow(backward_induction(learner.horizon, structure.discount, rewards, means))
+
+
+def feature_rows(learner: EnumeratedLearner, features: Features) -> Floats:
+    """Features as checked rows, one for each (action, state)."""
+    if isinstance(features, type):
+        raise ModelError(
+            f"features: expected an array or a function (state, action), found the class "
+            f"{features.__name__}; make one."
+        )
+    if callable(features):
+        states = [tuple(map(int, state)) for state in all_states(learner.structure)]
+        rows = [[np.asarray(features(s, a)) for a in learner.structure.actions] for s in states]
+        array = read_only_array(rows, "features")
+    else:
+        array = read_only_array(features, "features")
+    expected = (learner.n_states, learner.n_actions)
+    if array.ndim != 3 or array.shape[:2] != expected or array.shape[2] == 0:
+        raise ModelError(
+            f"features: expected shape {(*expected, 'd')}, states by actions by features, "
+            f"found {array.shape}; give phi(s, a) for every state, the last variable fastest."
+        )
+    longest = float(np.sqrt((array**2).sum(axis=2)).max())
+    if longest > 1 + NORM_TOLERANCE:
+        raise ModelError(
+            f"features: the longest has norm {longest:.6g}, expected at most 1; divide by it."
+        )
+    return array.transpose(1, 0, 2).reshape(-1, array.shape[2])
 
 
 FEATURES = {"basis": action_features, "one-hot": one_hot_features}
@@ -195,7 +202,7 @@ ENTRY = LearnerEntry(
     "LSVI-UCB",
     "least squares on features of state and action; small models only",
     _build,
-    {"features": (OneOf(FEATURES), "basis"), **OPTIMISM},
+    {"features": (OneOf(FEATURES), "basis"), **declared_options(LSVIUCB)},
     uses_basis=True,
     takes_rewards=True,
 )

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.kinds import OneOf
+from fsmdp.foundation.kinds import OneOf, Probability, declared_options
+from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner, SharedOptions
 from fsmdp.learning.learners.baselines.lsvi import (
     FEATURES,
-    LSVIUCB,
     Features,
+    feature_rows,
     from_features,
+    plan_by_regression,
     state_features,
 )
-from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerContext, LearnerEntry, Options
+from fsmdp.learning.learners.learner import Learner, Planned
+from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, read_only_array
 
 
-class MatrixRL(LSVIUCB):
+class MatrixRL(EnumeratedLearner):
     """Optimism over matrices M of P(s' | s, a) = phi(s, a)^T M psi(s').
 
     A = I + sum phi phi^T,  K = sum_s psi(s) psi(s)^T,  M_n = A^-1 (sum phi psi(s')^T) K^-1,
@@ -45,15 +47,19 @@ class MatrixRL(LSVIUCB):
     """
 
     name = "MatrixRL"
+    heuristic = True
 
     def __init__(
         self,
         structure: Structure,
         features: Features,
         following: ArrayLike | None = None,
-        **options: Any,
+        delta: Probability = 0.05,
+        seed: int = 0,
+        **options: Unpack[SharedOptions],
     ) -> None:
-        super().__init__(structure, features, **options)
+        super().__init__(structure, delta, seed, **options)
+        self.features = feature_rows(self, features)  # (n_actions * n_states, d)
         self.psi = self._check_following(following)  # (n_states, d')
         gram = self.psi.T @ self.psi
         if np.linalg.matrix_rank(gram, hermitian=True) < len(gram):
@@ -64,30 +70,32 @@ class MatrixRL(LSVIUCB):
         self._dual = np.linalg.solve(gram, self.psi.T)  # (d', n_states) K^-1 psi
 
     def given(self) -> list[np.ndarray]:
-        """The features of states too."""
-        return [*super().given(), self.psi]
+        """The features too."""
+        return [*super().given(), self.features, self.psi]
 
     def beta(self) -> float:
         """Squared radius of the ball, divided by the number of features."""
         longest = float((self._dual**2).sum(axis=0).max())
-        return self.scale * (1 + longest) * math.log(self.episode * self.horizon / self.delta)
+        return (
+            self.optimism.scale
+            * (1 + longest)
+            * math.log(self.episode * self.horizon / self.optimism.delta)
+        )
 
-    def reward_width(self) -> float:
-        """Factor of the bonus of rewards, which lie in an interval of this span."""
-        return math.sqrt(self.features.shape[1] * self.beta()) * self.reward_span
-
-    def following_width(self, following: Floats) -> float:
-        """sqrt(d beta) |Psi^T V|_2."""
-        reach = float(np.linalg.norm(self.psi.T @ following))
-        return math.sqrt(self.features.shape[1] * self.beta()) * reach
-
-    def represented(self, following: Floats) -> Floats:
-        """The fit of the following values in the features of states."""
-        return np.asarray(self.psi @ (self._dual @ following))
+    def replan(self) -> Planned:
+        """Regress on everything seen, and plan with the bonus."""
+        radius = math.sqrt(self.features.shape[1] * self.beta())
+        return plan_by_regression(
+            self,
+            self.features,
+            radius * self.reward_span,
+            lambda following: radius * float(np.linalg.norm(self.psi.T @ following)),
+            lambda following: np.asarray(self.psi @ (self._dual @ following)),
+        )
 
     def options(self) -> Sequence[str]:
         """How many features of either kind there are."""
-        return (*super().options(), f"{self.psi.shape[1]} of next states")
+        return f"{self.features.shape[1]} features", f"{self.psi.shape[1]} of next states"
 
     def _check_following(self, following: ArrayLike | None) -> Floats:
         if following is None:
@@ -117,7 +125,7 @@ ENTRY = LearnerEntry(
     {
         "features": (OneOf(FEATURES), "basis"),
         "following": (OneOf((BASIS, STATES)), BASIS),
-        **OPTIMISM,
+        **declared_options(MatrixRL),
     },
     uses_basis=True,
     takes_rewards=True,

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from fsmdp.learning.learners.baselines.enumerated import OptimisticLearner, backward_induction
+from fsmdp.learning.learners.baselines.enumerated import EnumeratedLearner, backward_induction
 from fsmdp.learning.learners.baselines.ucrl2 import ball_means
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.model.tables import Floats
 
 
-class MBIE(OptimisticLearner):
+class MBIE(EnumeratedLearner):
     """The best transition row of an L1 ball around what was seen of each (s, a).
 
     |P - P^|_1 <= sqrt(2 (log(2^S - 2) - log delta_n) / n),
@@ -36,7 +36,7 @@ class MBIE(OptimisticLearner):
         """- log delta_n of each (action, state)."""
         pairs = self.n_states * self.n_actions
         n = np.maximum(self.visits, 1)
-        return np.asarray(np.log(2 * pairs * (math.pi * n) ** 2 / (6 * self.delta)))
+        return np.asarray(np.log(2 * pairs * (math.pi * n) ** 2 / (6 * self.optimism.delta)))
 
     def radii(self) -> Floats:
         """Radius of the ball around each row; 2, which is everything, where nothing was seen."""
@@ -44,22 +44,23 @@ class MBIE(OptimisticLearner):
             return np.zeros(self.visits.shape)
         subsets = self.n_states * math.log(2) + math.log1p(-(2.0 ** (1 - self.n_states)))
         squared = 2 * (subsets + self.log_terms()) / np.maximum(self.visits, 1)
-        return np.where(self.visits == 0, 2.0, np.minimum(np.sqrt(self.scale * squared), 2.0))
+        return np.where(
+            self.visits == 0, 2.0, np.minimum(np.sqrt(self.optimism.scale * squared), 2.0)
+        )
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
         means = ball_means(self.outcomes, self.visits, self.radii())
-        rewards = self.reward_bounds(self.scale * (math.log(2) + self.log_terms()))
+        rewards = self.reward_bounds(self.optimism.scale * (math.log(2) + self.log_terms()))
         return self.follow(
             backward_induction(self.horizon, self.structure.discount, rewards, means)
         )
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    MBIE,
     "mbie",
     "MBIE",
     "optimism over balls around all transition rows, by visits of each; small models only",
-    builder(MBIE),
-    OPTIMISM,
-    takes_rewards=True,
+    uses_basis=False,
 )

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_whole, check_size, plural
-from fsmdp.foundation.kinds import POSITIVE, WHOLE
+from fsmdp.foundation.kinds import WHOLE, Positive, declared_options
 from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.cells.statistics import known_reward_means
 from fsmdp.learning.learners.baselines.enumerated import (
@@ -20,9 +21,10 @@ from fsmdp.learning.learners.baselines.enumerated import (
     EnumeratedLearner,
     all_states,
     count_states,
+    fill_cells,
+    one_for_each_variable,
     state_strides,
 )
-from fsmdp.learning.learners.baselines.product import fill_cells, one_for_each_variable
 from fsmdp.learning.learners.learner import NEVER, Learner, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
@@ -158,6 +160,7 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
     """
 
     name = "OLIVE"
+    optimistic = False
     heuristic = True
 
     def __init__(
@@ -166,9 +169,9 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
         functions: ArrayLike,
         seed: int = 0,
         *,
-        accuracy: float = ACCURACY,
-        rank: float = RANK,
-        batch: int = BATCH,
+        accuracy: Positive = ACCURACY,
+        rank: Positive = RANK,
+        batch: Annotated[int, WHOLE] = BATCH,
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
@@ -332,12 +335,7 @@ ENTRY = LearnerEntry(
     "OLIVE",
     "elimination of value functions, all models on a grid written out; tiny models only",
     _build,
-    {
-        "levels": (WHOLE, LEVELS),
-        "accuracy": (POSITIVE, ACCURACY),
-        "rank": (POSITIVE, RANK),
-        "batch": (WHOLE, BATCH),
-    },
+    {"levels": (WHOLE, LEVELS), **declared_options(OLIVE)},
     uses_basis=True,
     takes_rewards=True,
 )

@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import show
 from fsmdp.learning.cells.balls import mean_in_ball, sort_descending
-from fsmdp.learning.cells.confidence import reward_bounds
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
-    Function,
-    OptimisticLearner,
-    all_states,
+    EnumeratedLearner,
     backward_induction,
 )
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, entry_of
-from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
-from fsmdp.model.structure import RewardTerm, Structure
-from fsmdp.model.tables import Floats, bound_table
-from fsmdp.model.variables import Scope
+from fsmdp.learning.learners.registry import entry_of
+from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Floats
 
 
-class ProductLearner(OptimisticLearner):
-    """A learner that enumerates, and counts each variable by itself, by its own parents.
-
-    A variable's parents are those of the smallest basis function that looks at it. Rewards are
-    learnt term by term.
-    """
-
-    name = "ProductLearner"
-
-    @cached_property
-    def _cell_at(self) -> Integers:
-        """Cell of each reward term, the constant and each variable at every (action, state)."""
-        n_items = len(self.cells.layout.lookup.defaults) - 1  # the number of the state is left out
-        found = np.zeros((self.n_actions, self.n_states, n_items), dtype=np.int64)
-        fill_cells(self.cells.layout.lookup, all_states(self.structure), found)
-        return found
-
-    def counted_functions(self) -> Sequence[Function]:
-        """Each variable by itself, with its own parents."""
-        return one_for_each_variable(self.structure, self.name)
-
-    def counted_rewards(self, by_action: Cases[Scope]) -> tuple[RewardTerm, ...]:  # noqa: ARG002
-        """Where the structure says."""
-        return self.structure.rewards
-
-    @cached_property
-    def variable_cells(self) -> Integers:
-        """Transition cell of each variable at every (action, state)."""
-        first = self.cells.layout.n_terms + 1
-        return np.ascontiguousarray(self._cell_at[:, :, first:] - self.cells.n_reward_cells)
-
-    def factored_rewards(self, delta: float) -> Ends:
-        """Bounds on the mean reward of each (action, state), added up over the terms."""
-        low, high = reward_bounds(self.cells, self.statistics, self.episode, delta, self.scale)
-        known = self.cell_known
-        low[known] = high[known] = self.known_means[known]
-        at = self._cell_at[:, :, : self.cells.layout.n_terms]
-        return low[at].sum(axis=2), high[at].sum(axis=2)
-
-
-class UCRLProduct(ProductLearner):
+class UCRLProduct(EnumeratedLearner):
     """Optimism over products of balls: P(s' | s, a) = prod_i P_i(s'_i | parents of i, a).
 
     |P_i - P^_i|_1 <= sqrt(d / n),  d = 4 |Val(i)| log(4 m |X_i| k / delta),
@@ -86,19 +35,20 @@ class UCRLProduct(ProductLearner):
     """
 
     name = "UCRLProduct"
+    counts_by_variable = True
 
     def radii(self) -> Floats:
         """Radius of the ball of each transition cell; 2, which is everything, where unseen."""
         cells, n = self.cells, self.statistics.transition_visits
         cells_of_function = np.bincount(cells.function)[cells.function]
         events = 4 * len(self.structure.variables) * cells_of_function * self.episode
-        squared = 4 * cells.n_values * np.log(events / self.delta)
-        found = np.sqrt(self.scale * squared / np.maximum(n, 1))
+        squared = 4 * cells.n_values * np.log(events / self.optimism.delta)
+        found = np.sqrt(self.optimism.scale * squared / np.maximum(n, 1))
         return np.where(n == 0, 2.0, np.minimum(found, 2.0))
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
-        cell_at, layout = self.variable_cells, self.cells.layout
+        cell_at, layout = self.variables.transitions, self.cells.layout
         visits, outcomes = self.statistics.transition_visits, self.statistics.outcomes
         radii = self.radii()
         sizes = np.array([v.size for v in self.structure.variables], dtype=np.int64)
@@ -122,41 +72,10 @@ class UCRLProduct(ProductLearner):
             backward_induction(
                 self.horizon,
                 self.structure.discount,
-                self.factored_rewards(self.delta),
+                self.variables.rewards(self.optimism.delta),
                 means,
             )
         )
-
-
-def one_for_each_variable(structure: Structure, name: str) -> list[Function]:
-    """For each variable a function that tells its values apart, with the variable's parents."""
-    functions: list[Function] = []
-    for position, variable in enumerate(structure.variables):
-        looking = [
-            (len(table.scope), number)
-            for number, table in enumerate(structure.basis)
-            if position in table.scope
-        ]
-        if not looking:
-            raise ModelError(
-                f"{name}: no basis function of the structure looks at {show(variable.name)}, "
-                "so its parents are unknown; use a basis that has every variable (Basis.singles)."
-            )
-        table = bound_table((position,), np.arange(float(variable.size)))
-        functions.append((table, structure.parents[min(looking)[1]]))
-    return functions
-
-
-@compiled()
-def fill_cells(lookup: Lookup, states: Integers, cell_at: Integers) -> None:
-    """The cell of each item at every (action, state)."""
-    tables = lookup.defaults.copy()
-    for action in range(cell_at.shape[0]):
-        select(lookup, action, tables)
-        for state in range(cell_at.shape[1]):
-            for item in range(cell_at.shape[2]):
-                cell_at[action, state, item] = locate(lookup, tables[item], states[state])
-        deselect(lookup, action, tables)
 
 
 @compiled()
@@ -201,5 +120,4 @@ def fill_product_means(
 
 
 WHAT = "optimism over products of transitions; small models only"
-OPTIONS = OPTIMISM
-ENTRY = entry_of(UCRLProduct, "ucrl-product", "UCRL-Factored, product form", WHAT, OPTIONS)
+ENTRY = entry_of(UCRLProduct, "ucrl-product", "UCRL-Factored, product form", WHAT)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsmdp.foundation.kinds import POSITIVE
+from fsmdp.foundation.kinds import PositiveOrChosen
 from fsmdp.learning.learners.baselines.enumerated import (
     ENTRY_LIMIT,
     EnumeratedLearner,
     backward_induction,
 )
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -33,13 +33,14 @@ class TabularPSRL(EnumeratedLearner):
     """
 
     name = "TabularPSRL"
+    optimistic = False
 
     def __init__(
         self,
         structure: Structure,
         seed: int = 0,
         *,
-        prior: float | None = None,
+        prior: PositiveOrChosen = None,
         known_rewards: Sequence[Reward] | None = None,
         limit: int = ENTRY_LIMIT,
     ) -> None:
@@ -86,11 +87,10 @@ class TabularPSRL(EnumeratedLearner):
         return f"Dirichlet prior {self.prior:g}"
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    TabularPSRL,
     "tabular-psrl",
     "tabular PSRL",
     "posterior sampling over all states; small models only",
-    builder(TabularPSRL),
-    {"prior": (POSITIVE, None)},
-    takes_rewards=True,
+    uses_basis=False,
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import check_size
-from fsmdp.foundation.kinds import POSITIVE
+from fsmdp.foundation.kinds import Positive
 from fsmdp.learning.learners.factored import REPLAN, growth_of
 from fsmdp.learning.learners.learner import NEVER, Planned, TieBreaker
 from fsmdp.learning.learners.memory import RememberingLearner
@@ -59,9 +60,9 @@ class RLSVI(RememberingLearner):
         structure: Structure,
         seed: int = 0,
         *,
-        noise: float = NOISE,
-        prior: float = PRIOR,
-        replan: str | float = "episode",
+        noise: Positive = NOISE,
+        prior: Positive = PRIOR,
+        replan: Annotated[str | float, REPLAN] = "episode",
         known_rewards: Sequence[Reward] | None = None,
     ) -> None:
         self.noise = as_positive(noise, "noise", "it is in units of the largest return")
@@ -173,5 +174,4 @@ class RLSVI(RememberingLearner):
 
 
 WHAT = "least squares on the cells of the basis, with weights drawn around the fit"
-NUMBERS = {"noise": (POSITIVE, NOISE), "prior": (POSITIVE, PRIOR)}
-ENTRY = entry_of(RLSVI, "rlsvi", "RLSVI", WHAT, {**NUMBERS, "replan": (REPLAN, "episode")})
+ENTRY = entry_of(RLSVI, "rlsvi", "RLSVI", WHAT)

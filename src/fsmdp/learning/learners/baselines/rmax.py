@@ -1,8 +1,9 @@
-"""Factored R-max: cells that were seen often enough are believed, all others are hoped for."""
+"""Factored R-max: cells seen often enough are believed, all others are taken at their best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class RMaxFactored(FactoredLearner):
     def __init__(
         self,
         structure: Structure,
-        known_after: int = KNOWN_AFTER,
+        known_after: Annotated[int, WHOLE] = KNOWN_AFTER,
         seed: int = 0,
         *,
         known_rewards: Sequence[Reward] | None = None,
@@ -57,8 +58,8 @@ class RMaxFactored(FactoredLearner):
         )
 
     @property
-    def hopes(self) -> bool:
-        """For all that is unknown."""
+    def capped(self) -> bool:
+        """Values are optimistic about all that is unknown."""
         return True
 
     def needed(self) -> Integers:
@@ -94,7 +95,7 @@ class RMaxFactored(FactoredLearner):
         )
 
     def replan(self) -> Planned:
-        """Plan for what is known and hoped for."""
+        """Plan for known cells and the best of all others."""
         return self.follow(self.believed())
 
     def replan_at(self) -> Integers:
@@ -110,6 +111,5 @@ class RMaxFactored(FactoredLearner):
         return f"known after {self.known_after} visits, heuristic"
 
 
-WHAT = "believes cells seen often enough, hopes for the best of all others"
-OPTIONS = {"known_after": (WHOLE, KNOWN_AFTER)}
-ENTRY = entry_of(RMaxFactored, "rmax", "factored R-max", WHAT, OPTIONS)
+WHAT = "believes cells seen often enough, takes all others at their best"
+ENTRY = entry_of(RMaxFactored, "rmax", "factored R-max", WHAT)

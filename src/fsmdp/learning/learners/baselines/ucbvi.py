@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from fsmdp.foundation.checks import as_whole
-from fsmdp.foundation.kinds import OneOf
+from fsmdp.foundation.kinds import OneOf, Probability
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
-    Optimism,
-    OptimisticLearner,
+    EnumeratedLearner,
+    SharedOptions,
     backward_induction,
 )
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import as_choice
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
@@ -28,7 +28,7 @@ HOEFFDING, BERNSTEIN = "hoeffding", "bernstein"
 BONUSES = (HOEFFDING, BERNSTEIN)
 
 
-class UCBVI(OptimisticLearner):
+class UCBVI(EnumeratedLearner):
     """Upper confidence bound value iteration, UCBVI-CH ("hoeffding") or UCBVI-BF ("bernstein").
 
     Q_l = min(Q_l of the last episode, R + P^ V_{l+1} + b), with L = log(5 S A T / delta) and, for
@@ -53,12 +53,12 @@ class UCBVI(OptimisticLearner):
     def __init__(
         self,
         structure: Structure,
-        bonus: str = BERNSTEIN,
-        delta: float = 0.05,
+        bonus: Annotated[str, OneOf(BONUSES)] = BERNSTEIN,
+        delta: Probability = 0.05,
         seed: int = 0,
         *,
         episodes: int | None = None,
-        **options: Unpack[Optimism],
+        **options: Unpack[SharedOptions],
     ) -> None:
         self.bonus = as_choice(bonus, "bonus", BONUSES)
         self.episodes = (
@@ -70,7 +70,7 @@ class UCBVI(OptimisticLearner):
     def log_term(self) -> float:
         """L = log(5 S A T / delta)."""
         steps = self.horizon * (self.episodes or self.episode)
-        delta = self.delta / (2 if self.learnt_sigma > 0 else 1)
+        delta = self.optimism.delta / (2 if self.learnt_sigma > 0 else 1)
         if self.episodes is None:
             delta *= 6 / (math.pi * self.episode) ** 2
         return math.log(5 * self.n_states * self.n_actions * steps / delta)
@@ -86,14 +86,14 @@ class UCBVI(OptimisticLearner):
             middle = transitions @ following
             squares = transitions @ following**2
             variances = np.maximum(squares - middle**2, 0.0)
-            bonus = math.sqrt(self.scale) * self._bonus(variances, n, log_term)
+            bonus = math.sqrt(self.optimism.scale) * self._bonus(variances, n, log_term)
             bonus[unseen] = np.inf
             return middle - bonus, middle + bonus
 
         solved = backward_induction(
             self.horizon,
             self.structure.discount,
-            self.reward_bounds(self.scale * log_term),
+            self.reward_bounds(self.optimism.scale * log_term),
             means,
             at_most=self._last_q,
         )
@@ -128,11 +128,10 @@ class UCBVI(OptimisticLearner):
         return (self.bonus, *made_for)
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    UCBVI,
     "ucbvi",
     "UCBVI",
     "value iteration with bonuses over all states; small models only",
-    builder(UCBVI),
-    {"bonus": (OneOf(BONUSES), BERNSTEIN), **OPTIMISM},
-    takes_rewards=True,
+    uses_basis=False,
 )

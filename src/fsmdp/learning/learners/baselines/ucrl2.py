@@ -10,17 +10,17 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells.balls import mean_in_ball
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
+    EnumeratedLearner,
     Means,
-    OptimisticLearner,
     backward_induction,
 )
 from fsmdp.learning.learners.learner import Planned
-from fsmdp.learning.learners.registry import OPTIMISM, LearnerEntry, builder
+from fsmdp.learning.learners.registry import entry_of
 from fsmdp.model.lookup import Integers
 from fsmdp.model.tables import Floats
 
 
-class UCRL2(OptimisticLearner):
+class UCRL2(EnumeratedLearner):
     """Optimism over balls around transition rows; a new plan when visits of some (s, a) double.
 
     |P - P^|_1 <= sqrt(14 S log(2 A t / delta) / n),
@@ -41,19 +41,19 @@ class UCRL2(OptimisticLearner):
     def radii(self) -> Floats:
         """Radius of the ball around each row; 2, which is everything, where nothing was seen."""
         t = int(self.visits.sum()) + 1
-        squared = 14 * self.n_states * math.log(2 * self.n_actions * t / self.delta)
-        found = np.sqrt(self.scale * squared / np.maximum(self.visits, 1))
+        squared = 14 * self.n_states * math.log(2 * self.n_actions * t / self.optimism.delta)
+        found = np.sqrt(self.optimism.scale * squared / np.maximum(self.visits, 1))
         return np.where(self.visits == 0, 2.0, np.minimum(found, 2.0))
 
     def replan(self) -> Planned:
         """Optimistic values over the balls as they are."""
         visits = self.visits
         t = int(visits.sum()) + 1
-        log_term = 7 * math.log(2 * self.n_states * self.n_actions * t / self.delta)
+        log_term = 7 * math.log(2 * self.n_states * self.n_actions * t / self.optimism.delta)
         solved = backward_induction(
             self.horizon,
             self.structure.discount,
-            self.reward_bounds(self.scale * log_term),
+            self.reward_bounds(self.optimism.scale * log_term),
             ball_means(self.outcomes, visits, self.radii()),
         )
         return self.follow(solved, replan_at=np.maximum(1, 2 * visits))
@@ -99,11 +99,10 @@ def fill_ball_means(
             high[action, state] = mean_in_ball(row, following, descending, radius)
 
 
-ENTRY = LearnerEntry(
+ENTRY = entry_of(
+    UCRL2,
     "ucrl2",
     "UCRL2",
     "optimism over balls around all transition rows; small models only",
-    builder(UCRL2),
-    OPTIMISM,
-    takes_rewards=True,
+    uses_basis=False,
 )
