@@ -227,9 +227,9 @@ def expected_regret(model, exact, learner, episodes, seed):
 def assert_below_the_theorems(learner, history, regret):
     """Every bound that applies to the learner, with and without the slack that was measured."""
     structure, episodes = learner.structure, len(history)
-    assert (regret <= history.observable_regret_bound(learner.delta)).all()
+    assert (regret <= history.observable_regret_bound(learner.optimism.delta)).all()
     for k in sorted({1, min(10, episodes), episodes}):
-        facts = {"episodes": k, "w_norm": history.w_norms[:k].max(), "delta": learner.delta}
+        facts = {"episodes": k, "w_norm": history.w_norms[:k].max(), "delta": learner.optimism.delta}
         slack = history.slacks[:k].sum()
         bounds = [
             fsmdp.regret_bound(structure, **facts),

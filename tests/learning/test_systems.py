@@ -181,7 +181,7 @@ def test_balls_of_factors_bound_the_enumerating_form_and_equal_it_where_values_a
         show(learner, model)
         learner.coarse = None
         assert (values_of(learner, model) >= enumerated.values[:, -8:] - 1e-7).all()
-        radii = original.radii()[np.unique(original.variable_cells)]
+        radii = original.radii()[np.unique(original.variables.transitions)]
         assert 0 < radii.min() < radii.max() < 2
         # At the last step V is the reward, a sum over machines, whatever the basis.
         entries = learner.replan().acting.q[-2]

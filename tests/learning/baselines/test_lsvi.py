@@ -1,5 +1,7 @@
 """LSVI-UCB: with one feature for each (state, action) it is a tabular method."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.learning.baselines.baseline_models import (
@@ -23,7 +25,7 @@ def test_one_hot_features_give_the_empirical_model_and_a_bonus_for_few_visits():
     model = switch(horizon=2)
     learner = fsmdp.LSVIUCB(structure_of(model), one_hot(2, 2), known_rewards=model.rewards)
     fsmdp.learn(model, learner, episodes=40, seed=0)
-    learner.scale = 1e-9
+    learner.optimism = replace(learner.optimism, scale=1e-9)
     q = learner.replan().acting.q[0, -4:].reshape(2, 2)
     n = learner.visits
     flat = fsmdp.solve_exactly(model).flat
@@ -31,7 +33,7 @@ def test_one_hot_features_give_the_empirical_model_and_a_bonus_for_few_visits():
     # The identity in Lambda stands for one visit more that led to the lowest value.
     expected = last.min() + learner.outcomes @ (last - last.min()) / (n + 1)
     np.testing.assert_allclose(q, flat.rewards + expected, atol=1e-3)
-    learner.scale = 1e-3
+    learner.optimism = replace(learner.optimism, scale=1e-3)
     bonus = learner.beta() * learner.reward_span / 2 / np.sqrt(n + 1)
     wider = learner.replan().acting.q[0, -4:].reshape(2, 2)
     capped = flat.rewards + np.minimum(expected + bonus, last.max())

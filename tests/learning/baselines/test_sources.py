@@ -112,11 +112,9 @@ def product_learner(seed):
 
 def best_product(learner, action, state, values):
     """Best mean over products: each binary variable at one end of its ball or the other."""
-    n_terms = len(learner.structure.rewards)
-    first = n_terms + 1
     ends = []
     for variable in range(3):
-        cell = learner._cell_at[action, state, first + variable] - learner.cells.n_reward_cells
+        cell = learner.variables.transitions[action, state, variable]
         n, start = learner.statistics.transition_visits[cell], learner.cells.layout.outcome_start
         up = learner.statistics.outcomes[start[cell] + 1] / max(n, 1)
         half = learner.radii()[cell] / 2

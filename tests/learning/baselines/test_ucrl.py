@@ -158,7 +158,7 @@ def test_noisy_rewards_are_learnt_term_by_term():
     model = coins(sigma=0.2)
     learner = fsmdp.UCRLProduct(structure_of(model), scale=1e-3)
     fsmdp.learn(model, learner, episodes=2000, seed=0)
-    low, high = learner.factored_rewards(learner.delta)
+    low, high = learner.variables.rewards(learner.optimism.delta)
     truth = fsmdp.solve_exactly(model).flat.rewards
     assert (np.abs(low - truth) < 0.05).all()
     assert (np.abs(high - truth) < 0.05).all()
