@@ -229,7 +229,11 @@ def assert_below_the_theorems(learner, history, regret):
     structure, episodes = learner.structure, len(history)
     assert (regret <= history.observable_regret_bound(learner.optimism.delta)).all()
     for k in sorted({1, min(10, episodes), episodes}):
-        facts = {"episodes": k, "w_norm": history.w_norms[:k].max(), "delta": learner.optimism.delta}
+        facts = {
+            "episodes": k,
+            "w_norm": history.w_norms[:k].max(),
+            "delta": learner.optimism.delta,
+        }
         slack = history.slacks[:k].sum()
         bounds = [
             fsmdp.regret_bound(structure, **facts),
