@@ -13,15 +13,15 @@ from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.online.continuations import (
     SWITCH_TRIALS,
-    Luck,
+    ControlVariate,
     Setting,
     continue_each,
-    fit_luck,
+    fit_control_variate,
     hash_multipliers,
     learn,
     new_scenario,
     new_visited_states,
-    no_luck,
+    no_control_variate,
     promising,
 )
 from fsmdp.online.rollouts import Rollouts, paired, survivors, winner
@@ -53,7 +53,7 @@ def q_values(model, table, step):
     return flat, q
 
 
-def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, settled=True):
+def simulated(model, policy, variate, step, state, scenarios, seed, arms=None, settled=True):
     """Returns of every action, or of some, from a state: (scenarios, actions)."""
     compiled = compile_model(model)
     arms = np.arange(len(model.actions)) if arms is None else np.array(arms)
@@ -64,7 +64,7 @@ def simulated(model, policy, luck, step, state, scenarios, seed, arms=None, sett
     setting = Setting(
         compiled,
         resolve(model, policy).arrays,
-        luck,
+        variate,
         model.discount,
         step,
         hash_multipliers(len(model.variables)),
@@ -82,28 +82,28 @@ def pair_means(returns):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_returns_have_the_exact_mean_whatever_luck_is_said_to_be_worth(seed):
+def test_returns_have_the_exact_mean_whatever_outcomes_are_said_to_be_worth(seed):
     model = random_model(seed, horizon=5, discount=(1.0, 0.8)[seed % 2], random_start=True)
     rng = np.random.default_rng(seed)
     table = rng.integers(0, len(model.actions), (model.horizon, model.n_states))
     step = seed % 3
     flat, q = q_values(model, table, step)
     at = int(rng.integers(len(flat.states)))
-    nothing = no_luck(compile_model(model))
+    nothing = no_control_variate(compile_model(model))
     worth = rng.normal(size=(2, nothing.worth.shape[1]))
-    for luck in (nothing, Luck(worth, nothing.start, 3)):
-        found = pair_means(simulated(model, table, luck, step, flat.states[at], 4000, seed))
+    for variate in (nothing, ControlVariate(worth, nothing.start, 3)):
+        found = pair_means(simulated(model, table, variate, step, flat.states[at], 4000, seed))
         for action in range(len(model.actions)):
             mean, error = paired(found[:, action])
             assert abs(mean - q[action, at]) < 4.5 * error + 1e-9
 
 
-def test_the_luck_of_draws_explains_most_of_the_variance_where_effects_add_up():
+def test_the_control_variate_explains_most_of_the_variance_where_effects_add_up():
     model = fsmdp.domains.sysadmin(6, horizon=20)
     compiled, idle = compile_model(model), resolve(model, model.actions[0]).arrays
-    luck = fit_luck(compiled, idle, model.discount, model.horizon, 0)
-    plain = simulated(model, model.actions[0], no_luck(compiled), 0, [1] * 6, 400, 1)
-    without = simulated(model, model.actions[0], luck, 0, [1] * 6, 400, 1)
+    variate = fit_control_variate(compiled, idle, model.discount, model.horizon, 0)
+    plain = simulated(model, model.actions[0], no_control_variate(compiled), 0, [1] * 6, 400, 1)
+    without = simulated(model, model.actions[0], variate, 0, [1] * 6, 400, 1)
     assert without.var(axis=0).max() < 0.3 * plain.var(axis=0).min()
     assert without.mean() == pytest.approx(plain.mean(), abs=4.5 * plain.std() / math.sqrt(400))
 
@@ -111,25 +111,25 @@ def test_the_luck_of_draws_explains_most_of_the_variance_where_effects_add_up():
 def test_worths_that_lower_no_variance_are_left_out():
     model = fsmdp.domains.sysadmin(3, horizon=1)
     compiled, idle = compile_model(model), resolve(model, model.actions[0]).arrays
-    assert len(fit_luck(compiled, idle, 1.0, 1, 0).worth) == 0
+    assert len(fit_control_variate(compiled, idle, 1.0, 1, 0).worth) == 0
 
 
 def test_long_episodes_share_fits():
     model = fsmdp.domains.sysadmin(3, horizon=100)
     compiled, idle = compile_model(model), resolve(model, model.actions[0]).arrays
-    luck = fit_luck(compiled, idle, 1.0, 100, 0)
-    assert luck.shared == 3
-    assert len(luck.worth) == 40
+    variate = fit_control_variate(compiled, idle, 1.0, 100, 0)
+    assert variate.shared == 3
+    assert len(variate.worth) == 40
 
 
-def test_places_make_the_policy_better_than_the_incumbent():
+def test_visited_states_make_the_policy_better_than_the_incumbent():
     model = random_model(5, variables=3, horizon=6)
     table = worst_policy(model)
     flat, q = q_values(model, table, 0)
     best = solve_exactly(model)
     at = int(flat.initial().argmax())
-    luck = no_luck(compile_model(model))
-    found = simulated(model, table, luck, 0, flat.states[at], 4000, 0, settled=False)[2000:]
+    variate = no_control_variate(compile_model(model))
+    found = simulated(model, table, variate, 0, flat.states[at], 4000, 0, settled=False)[2000:]
     optimal = flat.rewards[:, at] + flat.transitions[:, at] @ best.values[1]
     gained = found.mean(axis=0) - q[:, at]
     assert (gained > 0.5 * (optimal - q[:, at])).all()
@@ -178,7 +178,7 @@ def gain_on_line(model, plan, episodes, simulations, scenarios):
     """
     online = Rollouts(model, plan, simulations=simulations, seed=1)
     arrays = resolve(model, plan).arrays
-    luck = fit_luck(compile_model(model), arrays, model.discount, model.horizon, 2)
+    variate = fit_control_variate(compile_model(model), arrays, model.discount, model.horizon, 2)
     sums = np.zeros(episodes)
 
     class Watched:
@@ -190,7 +190,9 @@ def gain_on_line(model, plan, episodes, simulations, scenarios):
                 arms = [model.actions.index(own), model.actions.index(taken)]
                 Watched.afresh += 1
                 returns = pair_means(
-                    simulated(model, plan, luck, step - 1, state, scenarios, Watched.afresh, arms)
+                    simulated(
+                        model, plan, variate, step - 1, state, scenarios, Watched.afresh, arms
+                    )
                 )
                 weight = model.discount ** (step - 1)
                 sums[Watched.episode] += weight * (returns[:, 1] - returns[:, 0]).mean()
@@ -298,7 +300,7 @@ def test_the_incumbent_is_left_for_clear_differences_only():
     assert winner(np.array([[1.0, 1.0], [1.0, 1.0]])) == 0
 
 
-def test_a_place_changes_when_an_alternative_is_clearly_better():
+def test_a_visited_state_changes_when_an_alternative_is_clearly_better():
     rng = np.random.default_rng(0)
     visited = new_visited_states(8, 3)
     visited.visits[2], visited.action[2], visited.first[2] = 1, 1, -1

@@ -12,10 +12,9 @@ from fsmdp.exact.flat import (
     Actions,
     FlatMDP,
     action_type,
+    back_up_all,
     can_enumerate,
     enumerate_states,
-    induct_backward,
-    iterate_values,
 )
 from fsmdp.exact.solve import DENSE_LIMIT, ExactSolution, fit
 from fsmdp.foundation.checks import as_whole
@@ -60,12 +59,9 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
         sweeper.given(later, values, stationary if model.horizon is None else chosen(row), _pass)
 
-    rounding = backup_rounding(model, 0)
-    if model.horizon is None:
-        stationary = chosen(0)
-        values, _, _ = iterate_values(model, model.n_states, back_up, rounding)
-    else:
-        values, _, _ = induct_backward(model, model.n_states, False, back_up, rounding)
+    stationary = chosen(0) if model.horizon is None else None
+    parts = model, model.n_states, back_up, backup_rounding(model, 0), False
+    values, _, _ = back_up_all(*parts)
     return values.reshape(-1)
 
 

@@ -84,6 +84,15 @@ def induct_backward(
     return (values if keep_all else values[:1].copy()), actions, accuracy
 
 
+def back_up_all(
+    model: FactoredMDP, n_columns: int, back_up: BackUp, rounding: float, keep_all: bool = True
+) -> tuple[Floats, Actions, Accuracy]:
+    """Values and actions by backups of all states, of every step or of the only one."""
+    if model.horizon is None:
+        return iterate_values(model, n_columns, back_up, rounding)
+    return induct_backward(model, n_columns, keep_all, back_up, rounding)
+
+
 def iterate_values(
     model: FactoredMDP, n_columns: int, back_up: BackUp, rounding: float
 ) -> tuple[Floats, Actions, Accuracy]:

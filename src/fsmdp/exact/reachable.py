@@ -35,11 +35,18 @@ from fsmdp.model.lookup import (
 )
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Rebuilt, read_only
-from fsmdp.policies.hashed import Indices, find, insert_all
+from fsmdp.policies.hashed import (
+    Indices,
+    Packing,
+    find,
+    insert_all,
+    pack_all,
+    pack_states,
+    unpack,
+    unpack_keys,
+)
 
 Integers = NDArray[np.int64]
-
-LARGEST_WORD = 2**62
 
 DONE, FULL, PAUSED, TOO_MANY = range(4)
 """Why following ended."""
@@ -58,22 +65,8 @@ class Rules(NamedTuple):
     rewards: Lookup
     reward_means: Floats
     sizes: Integers  # (n_variables,)
-    word: Integers  # (n_variables,) the word of a key in which each variable stands
-    stride: Integers  # (n_variables,) and what its value counts for there
     n_slots: int
     n_actions: int
-
-
-def state_words(model: FactoredMDP) -> tuple[Integers, Integers]:
-    """In which word of a key each variable stands, and what its value counts for there."""
-    words, strides, word, stride = [], [], 0, 1
-    for size in model.sizes:
-        if stride * size > LARGEST_WORD:
-            word, stride = word + 1, 1
-        words.append(word)
-        strides.append(stride)
-        stride *= size
-    return np.array(words, dtype=np.int64), np.array(strides, dtype=np.int64)
 
 
 def flat_rules(model: FactoredMDP) -> Rules:
@@ -94,7 +87,6 @@ def flat_rules(model: FactoredMDP) -> Rules:
             outcomes.append(outcome)
             probabilities.append(rows[where, outcome])
     children = [child for mechanism in dynamics.mechanisms for child in mechanism.children]
-    words, strides = state_words(model)
     return Rules(
         kernels=compile_lookup(kernels, n_actions),
         row_start=np.concatenate(starts),
@@ -108,8 +100,6 @@ def flat_rules(model: FactoredMDP) -> Rules:
         rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
         reward_means=flatten_cases(model.reward_means),
         sizes=np.array(model.sizes, dtype=np.int64),
-        word=words,
-        stride=strides,
         n_slots=n_variables + len(dynamics.drawn_sizes),
         n_actions=n_actions,
     )
@@ -118,6 +108,7 @@ def flat_rules(model: FactoredMDP) -> Rules:
 @compiled()
 def follow_all(
     rules: Rules,
+    packing: Packing,
     keys: Integers,
     slots: Indices,
     marks: Integers,
@@ -152,9 +143,7 @@ def follow_all(
         n_entries = starts[state * rules.n_actions]
         if 0 < pause <= followed:
             return PAUSED, state, n_found, n_entries, followed
-        for variable in range(n_variables):
-            word = keys[state, rules.word[variable]]
-            values[variable] = word // rules.stride[variable] % rules.sizes[variable]
+        unpack(packing, keys[state], values)
         for action in range(rules.n_actions):
             row = state * rules.n_actions + action
             select(reward_lookup, action, reward_tables)
@@ -199,7 +188,7 @@ def follow_all(
                 key[:] = 0
                 for variable in range(n_variables):
                     value = values[n_variables + variable]
-                    key[rules.word[variable]] += value * rules.stride[variable]
+                    key[packing.word[variable]] |= value << packing.shift[variable]
                 slot = find(keys, slots, key)
                 number = slots[slot]
                 if number < 0:
@@ -301,16 +290,12 @@ class ReachedStates(Rebuilt):
 
     def find(self, model: FactoredMDP, state: tuple[int, ...]) -> int:
         """Number of a state, or -1 if it cannot be reached."""
-        words, strides = state_words(model)
-        key = np.zeros(self.keys.shape[1], dtype=np.int64)
-        np.add.at(key, words, strides * np.array(state, dtype=np.int64))
-        slot = find(self.keys, self.slots, key)
-        return int(self.slots[slot])
+        (key,) = pack_states(pack_all(model.sizes), np.array([state], dtype=np.int64))
+        return int(self.slots[find(self.keys, self.slots, key)])
 
     def states(self, model: FactoredMDP, count: int | None = None) -> Integers:
         """The states, one a row; all, or the first so many."""
-        words, strides = state_words(model)
-        return np.asarray(self.keys[:count, words] // strides % np.array(model.sizes))
+        return unpack_keys(pack_all(model.sizes), self.keys[:count])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,11 +357,10 @@ class _Search:
 
     def __init__(self, model: FactoredMDP, room: Room) -> None:
         self.model, self.room, self.paths_left = model, room, room.paths
-        self.rules = flat_rules(model)
+        self.rules, self.packing = flat_rules(model), pack_all(model.sizes)
         self.n_found, self.n_expanded, self.n_entries = 0, 0, 0
         self.ends: list[int] = []
-        words = int(self.rules.word.max()) + 1
-        self.keys = np.zeros((FEW, words), dtype=np.int64)
+        self.keys = np.zeros((FEW, self.packing.kept.shape[1]), dtype=np.int64)
         self.marks = np.zeros(FEW, dtype=np.int64)
         self.slots = np.full(2 * FEW, -1, dtype=np.int32)
         self.targets = np.zeros(FEW, dtype=np.int32)
@@ -393,9 +377,9 @@ class _Search:
             self._grow_states()
         keys = np.zeros((1, self.keys.shape[1]), dtype=np.int64)
         for variable, support in enumerate(supports):
-            word, stride = self.rules.word[variable], self.rules.stride[variable]
+            word, shift = self.packing.word[variable], self.packing.shift[variable]
             keys = np.repeat(keys, len(support), axis=0)
-            keys[:, word] += np.tile(support, len(keys) // len(support)) * stride
+            keys[:, word] |= np.tile(support, len(keys) // len(support)) << shift
         self.n_found = count
         self.keys[:count] = keys
         insert_all(self.keys, self.slots, 0, count)
@@ -408,6 +392,7 @@ class _Search:
             check()
             status, self.n_expanded, self.n_found, self.n_entries, followed = follow_all(
                 self.rules,
+                self.packing,
                 self.keys,
                 self.slots,
                 self.marks,

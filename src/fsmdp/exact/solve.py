@@ -17,10 +17,9 @@ from fsmdp.exact.flat import (
     Actions,
     FlatMDP,
     action_type,
+    back_up_all,
     can_enumerate,
     enumerate_states,
-    induct_backward,
-    iterate_values,
     solve_flat,
 )
 from fsmdp.foundation.checks import (
@@ -102,12 +101,11 @@ class ExactSolution(Rebuilt):
     def _hashed(self) -> CompiledPolicy:
         """A table of the states that can be reached; elsewhere, the model's first action."""
         from fsmdp.policies.arrays import BY_TABLE, no_strides, policy_arrays
-        from fsmdp.policies.hashed import hash_actions, pack_all, pack_states
+        from fsmdp.policies.hashed import hash_actions, pack_all
 
         assert self.reached is not None
-        packing = pack_all(self.model.sizes)
-        keys = pack_states(packing, self.reached.states(self.model))
-        hashed = hash_actions(packing, False, keys, self.actions)
+        keys = self.reached.keys.copy()  # compiled code is compiled for arrays that may be written
+        hashed = hash_actions(pack_all(self.model.sizes), False, keys, self.actions)
         strides = no_strides(len(self.model.variables))
         return policy_arrays(BY_TABLE, strides, hashed=hashed)
 
@@ -332,12 +330,8 @@ def sweep_back(
     def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
         sweeper.best(later, values, actions, tie, check)
 
-    rounding = backup_rounding(model, 0)
-    if model.horizon is None:
-        values, actions, accuracy = iterate_values(model, model.n_states, back_up, rounding)
-    else:
-        parts = model, model.n_states, keep_all, back_up, rounding
-        values, actions, accuracy = induct_backward(*parts)
+    parts = model, model.n_states, back_up, backup_rounding(model, 0), keep_all
+    values, actions, accuracy = back_up_all(*parts)
     return ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
 
 
@@ -352,11 +346,7 @@ def _over_reachable(model: FactoredMDP, check: Callable[[], None], *room: int) -
         successors.back_up(later, values, actions, model.discount, tie, count)
 
     rounding = backup_rounding(model, successors.most)
-    if model.horizon is None:
-        values, actions, accuracy = iterate_values(model, len(reached), back_up, rounding)
-    else:
-        parts = model, len(reached), True, back_up, rounding
-        values, actions, accuracy = induct_backward(*parts)
+    values, actions, accuracy = back_up_all(model, len(reached), back_up, rounding)
     return ExactSolution(model, values, actions, reached, accuracy.error, accuracy.loss)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,7 @@ SMOOTH = 32
 WORTH_A_THREAD = 2**15
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loops:
+class Loops(NamedTuple):
     """How to run over an array in order, and how far that moves in two others that feed it.
 
     The innermost axes make a block, whose moves are written out; loops run over the others.
@@ -119,8 +119,9 @@ def threads(entries: int) -> Iterator[Share]:
 
 
 @compiled(inline="always")
-def place(piece: int, sizes: Integers, strides: Integers) -> tuple[int, int]:
+def place(piece: int, loops: Loops) -> tuple[int, int]:
     """Where a piece begins in two arrays."""
+    sizes, strides = loops.sizes, loops.strides
     first, second = 0, 0
     for loop in range(len(sizes) - 1, -1, -1):
         digit = piece % sizes[loop]
@@ -136,17 +137,15 @@ def contract(
     before: Floats,
     table: Floats,
     offsets: Integers,
-    sizes: Integers,
-    strides: Integers,
-    moves: Integers,
-    is_smooth: bool,
+    loops: Loops,
     begin: int,
     end: int,
 ) -> None:
     """after[i] = sum_o before[.. + offsets[o]] * table[.., o], for a range of pieces."""
+    moves, is_smooth = loops.moves, loops.is_smooth
     n_outcomes, block = len(offsets), moves.shape[1]
     for piece in range(begin, end):
-        at, row = place(piece, sizes, strides)
+        at, row = place(piece, loops)
         target = after[piece * block : (piece + 1) * block]
         if n_outcomes == 2:
             # Both at once: half as often through the array that is written.
@@ -180,10 +179,7 @@ def contract_best(
     low: Floats,
     high: Floats,
     offsets: Integers,
-    sizes: Integers,
-    strides: Integers,
-    moves: Integers,
-    is_smooth: bool,
+    loops: Loops,
     begin: int,
     end: int,
 ) -> None:
@@ -192,10 +188,11 @@ def contract_best(
     What is left of the mass beyond `low` goes to the best outcome first, then to the next.
     Cost: for each entry, outcomes squared at most.
     """
+    moves, is_smooth = loops.moves, loops.is_smooth
     n_outcomes, block = len(offsets), moves.shape[1]
     order = np.zeros(n_outcomes, dtype=np.int64)
     for piece in range(begin, end):
-        at, row = place(piece, sizes, strides)
+        at, row = place(piece, loops)
         target = after[piece * block : (piece + 1) * block]
         if n_outcomes == 2:
             one, two = before[at + offsets[0] :], before[at + offsets[1] :]
@@ -243,9 +240,7 @@ def keep_best(
     base: Floats,
     means: Floats,
     rewards: Floats,
-    sizes: Integers,
-    strides: Integers,
-    moves: Integers,
+    loops: Loops,
     action: int,
     tie: float,
     begin: int,
@@ -256,9 +251,10 @@ def keep_best(
     Equal are values within `tie` of the best. `values` holds the largest value so far, `held` the
     value of the action that is taken.
     """
+    moves = loops.moves
     block = moves.shape[1]
     for piece in range(begin, end):
-        at, row = place(piece, sizes, strides)
+        at, row = place(piece, loops)
         for i in range(block):
             state = piece * block + i
             value = base[state] + rewards[row + moves[1, i]] + means[at + moves[0, i]]
@@ -277,18 +273,17 @@ def take_given(
     base: Floats,
     means: Floats,
     rewards: Floats,
-    sizes: Integers,
-    strides: Integers,
-    moves: Integers,
+    loops: Loops,
     action: int,
     share: float,
     begin: int,
     end: int,
 ) -> None:
     """Take the value of an action where it is chosen, or a share of it in every state."""
+    moves = loops.moves
     block = moves.shape[1]
     for piece in range(begin, end):
-        at, row = place(piece, sizes, strides)
+        at, row = place(piece, loops)
         for i in range(block):
             state = piece * block + i
             value = base[state] + rewards[row + moves[1, i]] + means[at + moves[0, i]]
@@ -317,12 +312,11 @@ class _Step:
     high: Floats | None = None  # upper ends, where `table` holds the lower ends of a box
 
     def run(self, after: Floats, before: Floats, begin: int, end: int) -> None:
-        loops = self.loops
-        where = loops.sizes, loops.strides, loops.moves, loops.is_smooth
+        where = self.offsets, self.loops, begin, end
         if self.high is None:
-            contract(after, before, self.table, self.offsets, *where, begin, end)
+            contract(after, before, self.table, *where)
         else:
-            contract_best(after, before, self.table, self.high, self.offsets, *where, begin, end)
+            contract_best(after, before, self.table, self.high, *where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -401,9 +395,8 @@ class Sweeper:
         self._held.fill(-np.inf)
 
         def finish(leaf: _Leaf, means: Floats, begin: int, end: int) -> None:
-            arrays = (leaf.loops.sizes, leaf.loops.strides, leaf.loops.moves)
             state = (values, self._held, actions, self._base)
-            keep_best(*state, means, leaf.reward, *arrays, leaf.action, tie, begin, end)
+            keep_best(*state, means, leaf.reward, leaf.loops, leaf.action, tie, begin, end)
 
         self._run(later, finish, check)
 
@@ -414,9 +407,8 @@ class Sweeper:
         table = np.zeros(1, dtype=np.uint8) if chosen is None else chosen
 
         def finish(leaf: _Leaf, means: Floats, begin: int, end: int) -> None:
-            arrays = (leaf.loops.sizes, leaf.loops.strides, leaf.loops.moves)
             state = (values, table, self._base)
-            take_given(*state, means, leaf.reward, *arrays, leaf.action, share, begin, end)
+            take_given(*state, means, leaf.reward, leaf.loops, leaf.action, share, begin, end)
 
         self._run(later, finish, check)
 

@@ -17,7 +17,7 @@ from fsmdp.simulation.simulate import CompiledModel, draw_start, outcome_at, set
 Keys = NDArray[np.uint64]
 
 SWITCH_ERRORS = 2.0
-"""Standard errors by which another action must be ahead for a place to change to it."""
+"""Standard errors by which another action must be ahead for a visited state to change to it."""
 
 SWITCH_TRIALS = 4.0
 """Trials without which it does not."""
@@ -30,26 +30,26 @@ class VisitedStates(NamedTuple):
     """States, each at a step, what is done there, and how much more was earned by something else.
 
     An open hash table; a key stands for a state and a step. Differences are paired: an alternative
-    and the action of the place are followed in the same scenario.
+    and the action of the state are followed in the same scenario.
     """
 
     key: Keys  # (size,)
     visits: Integers  # scenarios that came by; 0: empty
     action: Integers  # what is done here
     first: Integers  # alternative tried here, or -1
-    counts: Integers  # (2,) places and alternatives in use
+    counts: Integers  # (2,) states and alternatives in use
     alternative: Integers  # (size,) action
-    following: Integers  # next alternative of the same place, or -1
+    following: Integers  # next alternative of the same state, or -1
     trials: Floats
     ahead: Floats  # sum of differences
     squares: Floats
-    trials_of_action: Floats  # (n_actions,) at all places together
+    trials_of_action: Floats  # (n_actions,) at all states together
     ahead_of_action: Floats
     spread: Floats  # (2,) trials, and sum of squared differences
 
 
 def new_visited_states(size: int, n_actions: int) -> VisitedStates:
-    """Room for size / 2 places, a power of two, and `size` alternatives."""
+    """Room for size / 2 states, a power of two, and `size` alternatives."""
 
     def integers(length: int) -> Integers:
         return np.zeros(length, dtype=np.int64)
@@ -90,28 +90,28 @@ def hashed(multipliers: Keys, values: Integers, n_variables: int, step: int) -> 
 def find_visited_state(visited: VisitedStates, key: np.uint64) -> int:
     """Where a key stands, or the empty entry where it would."""
     size = len(visited.key)
-    place = np.int64(key & np.uint64(size - 1))
-    while visited.visits[place] > 0 and visited.key[place] != key:
-        place = (place + 1) & (size - 1)
-    return place  # type: ignore[return-value]
+    slot = np.int64(key & np.uint64(size - 1))
+    while visited.visits[slot] > 0 and visited.key[slot] != key:
+        slot = (slot + 1) & (size - 1)
+    return slot  # type: ignore[return-value]
 
 
 @compiled()
-def promising(visited: VisitedStates, place: int, n_actions: int, rng: np.random.Generator) -> int:
+def promising(visited: VisitedStates, slot: int, n_actions: int, rng: np.random.Generator) -> int:
     """The alternative with the largest mean difference plus error, as far as is known; -1: none.
 
-    An action that was not tried here counts as it did at other places. Cost: the actions.
+    An action that was not tried here counts as it did at other states. Cost: the actions.
     """
     scale = np.sqrt(visited.spread[1] / max(1.0, visited.spread[0]))
     tried = np.full(n_actions, -1, dtype=np.int64)
-    entry = visited.first[place]
+    entry = visited.first[slot]
     while entry >= 0:
         tried[visited.alternative[entry]] = entry
         entry = visited.following[entry]
     best = -1
     best_score = -np.inf
     for action in range(n_actions):
-        if action == visited.action[place]:
+        if action == visited.action[slot]:
             continue
         ahead = visited.ahead_of_action[action] / (visited.trials_of_action[action] + 1.0)
         trials = 1.0
@@ -130,8 +130,8 @@ def promising(visited: VisitedStates, place: int, n_actions: int, rng: np.random
         return -1
     visited.counts[1] += 1
     visited.alternative[entry] = best
-    visited.following[entry] = visited.first[place]
-    visited.first[place] = entry
+    visited.following[entry] = visited.first[slot]
+    visited.first[slot] = entry
     visited.trials[entry] = 0.0
     visited.ahead[entry] = 0.0
     visited.squares[entry] = 0.0
@@ -139,8 +139,8 @@ def promising(visited: VisitedStates, place: int, n_actions: int, rng: np.random
 
 
 @compiled()
-def learn(visited: VisitedStates, place: int, entry: int, difference: float) -> None:
-    """Take a paired difference in; change the place's action if the alternative is clearly better.
+def learn(visited: VisitedStates, slot: int, entry: int, difference: float) -> None:
+    """Take a paired difference in; change the state's action if the alternative is clearly better.
 
     Differences from the action before are forgotten then, so a change can be taken back.
     """
@@ -158,8 +158,8 @@ def learn(visited: VisitedStates, place: int, entry: int, difference: float) -> 
     mean = visited.ahead[entry] / trials
     variance = max(0.0, visited.squares[entry] / trials - mean * mean) / (trials - 1.0)
     if mean > SWITCH_ERRORS * np.sqrt(variance):
-        visited.action[place] = action
-        visited.first[place] = -1
+        visited.action[slot] = action
+        visited.first[slot] = -1
 
 
 EPISODES = 1500
@@ -171,7 +171,7 @@ MOST_DRAWS = 2**23
 """Draws that are kept; there are fewer episodes of larger models."""
 
 MOST_OUTCOMES = 1000
-"""The square of these is the cost of an episode's step; with more, luck is left in."""
+"""The square of these is the cost of an episode's step; with more, there is no control variate."""
 
 MOST_FITS = 40
 """Steps that are fitted; in longer episodes several share a fit."""
@@ -179,8 +179,11 @@ MOST_FITS = 40
 RIDGES = (1.0, 30.0)
 
 
-class Luck(NamedTuple):
-    """Worth of each outcome of each mechanism; without rows, luck is left in."""
+class ControlVariate(NamedTuple):
+    """The worth of each outcome of each mechanism, whose deviation from its mean is subtracted.
+
+    Without rows, returns stay as they are.
+    """
 
     worth: Floats  # (n_fits, n_outcomes)
     start: Integers  # (n_mechanisms,) first outcome of each
@@ -188,39 +191,45 @@ class Luck(NamedTuple):
 
 
 @compiled(inline="always")
-def luck_of(
-    luck: Luck, cumulative: Floats, at: int, width: int, mechanism: int, outcome: int, step: int
+def deviation_of(
+    variate: ControlVariate,
+    cumulative: Floats,
+    at: int,
+    width: int,
+    mechanism: int,
+    outcome: int,
+    step: int,
 ) -> float:
     """v(outcome) - E[v], for the row of probabilities that begins at `at`.
 
     E[v] = sum_o F(o) (v(o) - v(o + 1)) up to the first outcome o with F(o) = 1, and v there.
     """
-    row = min(step // luck.shared, len(luck.worth) - 1)
-    first = luck.start[mechanism]
+    row = min(step // variate.shared, len(variate.worth) - 1)
+    first = variate.start[mechanism]
     other = 0
-    worth = luck.worth[row, first + outcome]
+    worth = variate.worth[row, first + outcome]
     while other < width - 1 and cumulative[at + other] < 1.0:
-        change = luck.worth[row, first + other] - luck.worth[row, first + other + 1]
+        change = variate.worth[row, first + other] - variate.worth[row, first + other + 1]
         worth -= cumulative[at + other] * change
         other += 1
-    return worth - luck.worth[row, first + other]  # type: ignore[no-any-return]
+    return worth - variate.worth[row, first + other]  # type: ignore[no-any-return]
 
 
-def no_luck(model: CompiledModel) -> Luck:
-    """Leave luck in."""
+def no_control_variate(model: CompiledModel) -> ControlVariate:
+    """Returns stay as they are."""
     start = np.cumsum(model.outcomes) - model.outcomes
-    return Luck(np.zeros((0, int(model.outcomes.sum()))), start, 1)
+    return ControlVariate(np.zeros((0, int(model.outcomes.sum()))), start, 1)
 
 
-def fit_luck(
+def fit_control_variate(
     model: CompiledModel, policy: CompiledPolicy, discount: float, steps: int, seed: int
-) -> Luck:
+) -> ControlVariate:
     """Fit worths to episodes of a policy, backwards; none if that lowers no variance.
 
-    At each step the rest of the return, without later luck, is regressed on the outcomes drawn.
+    At each step the rest of the return, less later deviations, is regressed on the outcomes drawn.
     Cost: the episodes, and for each step the square of the outcomes for each of them.
     """
-    nothing = no_luck(model)
+    nothing = no_control_variate(model)
     n_mechanisms, n_outcomes = len(model.outcomes), nothing.worth.shape[1]
     episodes = min(EPISODES, MOST_DRAWS // (steps * n_mechanisms))
     if episodes < FEWEST_EPISODES or n_outcomes > MOST_OUTCOMES:
@@ -231,17 +240,17 @@ def fit_luck(
     fitted = episodes * 2 // 3
     best, best_variance = nothing, _variance(nothing, model, drawn, rewards, discount, fitted)
     for ridge in RIDGES:
-        luck = Luck(
+        variate = ControlVariate(
             np.zeros((min(steps, MOST_FITS), n_outcomes)), nothing.start, -(-steps // MOST_FITS)
         )
-        variance = _variance(luck, model, drawn, rewards, discount, fitted, ridge)
+        variance = _variance(variate, model, drawn, rewards, discount, fitted, ridge)
         if variance < best_variance:
-            best, best_variance = luck, variance
+            best, best_variance = variate, variance
     return best
 
 
 def _variance(
-    luck: Luck,
+    variate: ControlVariate,
     model: CompiledModel,
     drawn: NDArray[np.int32],
     rewards: Floats,
@@ -249,23 +258,23 @@ def _variance(
     fitted: int,
     ridge: float = 0.0,
 ) -> float:
-    """Variance of returns without luck, of the episodes not fitted; fills the worths on its way."""
+    """Variance of returns less deviations, of the episodes not fitted; fills the worths."""
     episodes, steps = rewards.shape
-    outcome_of, row_first, probabilities = _layout(model, luck.start)
+    outcome_of, row_first, probabilities = _layout(model, variate.start)
     lengths = np.diff(np.append(row_first, len(outcome_of)))
     following = rewards[:, -1]
-    lucky = np.zeros(len(outcome_of))
+    deviations = np.zeros(len(outcome_of))
     for step in reversed(range(steps - 1)):
-        row = step // luck.shared
-        if len(luck.worth) and (step == steps - 2 or (step + 1) % luck.shared == 0):
-            features = np.zeros((episodes, luck.worth.shape[1]))
+        row = step // variate.shared
+        if len(variate.worth) and (step == steps - 2 or (step + 1) % variate.shared == 0):
+            features = np.zeros((episodes, variate.worth.shape[1]))
             np.put_along_axis(features, outcome_of[drawn[:, step]], 1.0, axis=1)
             worth = _regress(features[:fitted], following[:fitted], ridge)
-            luck.worth[row] = discount * worth
-            each = luck.worth[row, outcome_of]
+            variate.worth[row] = discount * worth
+            each = variate.worth[row, outcome_of]
             means = np.add.reduceat(each * probabilities, row_first)
-            lucky = each - np.repeat(means, lengths)
-        following = rewards[:, step] + discount * following - lucky[drawn[:, step]].sum(axis=1)
+            deviations = each - np.repeat(means, lengths)
+        following = rewards[:, step] + discount * following - deviations[drawn[:, step]].sum(axis=1)
     return float(following[fitted:].var())
 
 
@@ -351,7 +360,7 @@ class Scenario(NamedTuple):
     owner: Integers  # number of the scenario that wrote the entry
     following: Floats
     entry: Integers  # (steps,) of the path, -1 where there was no room
-    place: Integers  # (steps,)
+    slot: Integers  # (steps,)
     earned: Floats  # (steps,) before each step
     states: Integers  # (steps, n_variables)
     values: Integers  # (n_slots,)
@@ -364,7 +373,7 @@ class Setting(NamedTuple):
 
     model: CompiledModel
     policy: CompiledPolicy
-    luck: Luck
+    variate: ControlVariate
     discount: float
     first_step: int
     multipliers: Keys
@@ -402,14 +411,14 @@ def continue_each(
     joint: Integers,
     returns: Floats,
 ) -> None:
-    """Return of each action and of the policy after it, without luck: returns[scenario, arm].
+    """returns[scenario, arm]: of each action and of the policy after it, less its control variate.
 
     Actions that are made of variables are positions in `joint`, which holds their values. Nothing
-    is learnt at places then: they know actions by name.
+    is learnt at visited states then: they know actions by name.
 
     All arms meet the same scenario; every second one mirrors the one before (u becomes 1 - u).
     Where two arms are in the same state at the same step, the same follows, and is not simulated
-    again. States that several scenarios meet become places: there, beside each path, another
+    again. States that several scenarios meet are kept: there, beside each path, another
     action is tried in the same scenario, and taken from then on if it is clearly better.
     Cost: for each scenario and arm up to two paths, each until it joins another.
     """
@@ -430,11 +439,11 @@ def continue_each(
             for i in range(joint.shape[1]):
                 scenario.values[n_variables + i] = joint[actions[arm], i]
             began, action = 0, actions[arm] if joint.shape[1] == 0 else 0
-            place, alternative, expected = -1, -1, 0.0
-            while True:  # called in one place only, since what is called is compiled with it
+            slot, alternative, expected = -1, -1, 0.0
+            while True:  # called once only, since what is called is compiled with it
                 total, end = _follow(setting, rng, began, action)
                 if alternative >= 0:
-                    learn(visited, place, alternative, total - expected)
+                    learn(visited, slot, alternative, total - expected)
                     break
                 returns[row, arm] = total
                 if joint.shape[1] > 0:
@@ -442,14 +451,14 @@ def continue_each(
                 met = 0
                 chosen = -1
                 for step in range(1, end):
-                    if scenario.place[step] >= 0 and visited.visits[scenario.place[step]] > 1:
+                    if scenario.slot[step] >= 0 and visited.visits[scenario.slot[step]] > 1:
                         met += 1
                         if rng.random() * met < 1.0:
                             chosen = step
                 if chosen < 0:
                     break
-                place = scenario.place[chosen]
-                alternative = promising(visited, place, model.n_actions, rng)
+                slot = scenario.slot[chosen]
+                alternative = promising(visited, slot, model.n_actions, rng)
                 if alternative < 0:
                     break
                 for variable in range(n_variables):
@@ -466,13 +475,13 @@ def _follow(
 
     Also the step at which the path joined another; its states up to there stay in the scenario.
     """
-    model, policy, luck, discount, first_step, multipliers, scenario, visited = setting
+    model, policy, variate, discount, first_step, multipliers, scenario, visited = setting
     kernels, rewards = model.kernels, model.rewards
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
     steps, memory = len(scenario.uniforms), len(scenario.key)
     values, number = scenario.values, scenario.counts[0]
     kernel_tables, reward_tables = scenario.kernel_tables, scenario.reward_tables
-    lucky = len(luck.worth) > 0
+    controlled = len(variate.worth) > 0
     room = room_for(policy, n_actions)
     weight = discount**began
     total = 0.0
@@ -495,26 +504,26 @@ def _follow(
                 scenario.entry[step] = entry
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
-            place = find_visited_state(visited, key)
+            slot = find_visited_state(visited, key)
             if n_inputs > n_variables:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
-                place = -1
-            elif visited.visits[place] > 0:
-                visited.visits[place] += 1
-                action = visited.action[place]
+                slot = -1
+            elif visited.visits[slot] > 0:
+                visited.visits[slot] += 1
+                action = visited.action[slot]
             else:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
                 if may_insert and 2 * visited.counts[0] < len(visited.key):
                     # One a path: what is not met again would only fill the table.
                     may_insert = False
                     visited.counts[0] += 1
-                    visited.visits[place] = 1
-                    visited.key[place] = key
-                    visited.action[place] = action
-                    visited.first[place] = -1
+                    visited.visits[slot] = 1
+                    visited.key[slot] = key
+                    visited.action[slot] = action
+                    visited.first[slot] = -1
                 else:
-                    place = -1
-            scenario.place[step] = place
+                    slot = -1
+            scenario.slot[step] = slot
             for variable in range(n_variables):
                 scenario.states[step, variable] = values[variable]
         select(rewards, action, reward_tables)
@@ -530,10 +539,10 @@ def _follow(
             width = model.outcomes[mechanism]
             u = scenario.uniforms[step, mechanism]
             outcome = outcome_at(model.cumulative, at, width, u)
-            if lucky:
+            if controlled:
                 now = first_step + step
-                total -= weight * luck_of(
-                    luck, model.cumulative, at, width, mechanism, outcome, now
+                total -= weight * deviation_of(
+                    variate, model.cumulative, at, width, mechanism, outcome, now
                 )
             set_children(model, mechanism, outcome, values)
         deselect(kernels, action, kernel_tables)

@@ -20,13 +20,13 @@ from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import State
 from fsmdp.online.continuations import (
+    ControlVariate,
     Keys,
-    Luck,
     Scenario,
     Setting,
     VisitedStates,
     continue_each,
-    fit_luck,
+    fit_control_variate,
     hash_multipliers,
     new_scenario,
     new_visited_states,
@@ -48,7 +48,7 @@ HOPELESS = 3.0
 """Standard errors by which an action must be behind the best to be given up at once."""
 
 RECENT = 0.5
-"""Fraction of the scenarios, the last, that decide: policies of places improve all the time."""
+"""Fraction of the scenarios, the last, that decide: policies of visited states improve."""
 
 PUNCTUAL = 0.92
 """Of a decision's time: what is being simulated at its end still has to come back."""
@@ -56,10 +56,10 @@ PUNCTUAL = 0.92
 TAIL = 1e-3
 """Without a horizon, what comes after the last simulated step counts for less than this."""
 
-PLACES = 2**13
+TABLE_SIZE = 2**13
 
 TOGETHER = 2
-"""Places are learned by so many threads, each for itself, if simulations are counted."""
+"""Visited states are kept by so many threads, each for itself, if simulations are counted."""
 
 FIRST_LOOK = 0.25
 """Fraction of the time that the first scenarios of all actions may take; some are left out else."""
@@ -92,7 +92,7 @@ class Rollouts:
     """The incumbent policy, improved in each state by simulation.
 
     Every action is followed by the incumbent to the end of the horizon, all in the same scenarios,
-    with the luck of the draws taken out of returns; the better half of the actions goes on to the
+    with a control variate for the draws; the better half of the actions goes on to the
     next round. The incumbent's own action is left only for one that is ahead of it by two standard
     errors of the paired difference, so the policy is no worse than its incumbent beyond error.
 
@@ -125,7 +125,7 @@ class Rollouts:
         self._compiled: CompiledModel = compile_model(model)
         self._multipliers: Keys = hash_multipliers(len(model.variables))
         self._longest = _longest(model)
-        self._luck: Luck = fit_luck(
+        self._variate: ControlVariate = fit_control_variate(
             self._compiled, arrays, model.discount, self._longest, self.seed
         )
         k = len(model.inputs) - len(model.variables)
@@ -146,7 +146,7 @@ class Rollouts:
         if not others:
             return self.model.actions[own]
         if self.model.horizon is None:
-            row = 0  # one policy for all steps, and luck counts from the decision
+            row = 0  # one policy for all steps, and the variate counts from the decision
         decision = _Decision(self, values, row, np.array([own, *others]), rng, began)
         return self.model.actions[decision.take()]
 
@@ -190,9 +190,9 @@ class Rollouts:
         self.run(thread, values, 0, nothing, self.no_joint, np.zeros((0, 0)))
 
     def new_thread(self, rng: np.random.Generator, steps: int, n_arms: int) -> _Thread:
-        """Room for a thread's scenarios and places."""
+        """Room for a thread's scenarios and visited states."""
         scenario = new_scenario(self._compiled, steps, n_arms)
-        return _Thread(rng, scenario, new_visited_states(PLACES, self.model.actions.n_cases))
+        return _Thread(rng, scenario, new_visited_states(TABLE_SIZE, self.model.actions.n_cases))
 
     def run(
         self,
@@ -207,7 +207,7 @@ class Rollouts:
         setting = Setting(
             self._compiled,
             self._policy,
-            self._luck,
+            self._variate,
             self.model.discount,
             row,
             self._multipliers,

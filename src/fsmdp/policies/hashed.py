@@ -57,6 +57,11 @@ def pack_states(packing: Packing, states: Integers) -> Integers:
     return keys
 
 
+def unpack_keys(packing: Packing, keys: Integers) -> Integers:
+    """States from keys without a step, (n_keys, n_variables)."""
+    return np.asarray((keys[:, packing.word] >> packing.shift) & packing.field)
+
+
 @compiled(inner=True)
 def merge(packing: Packing, key: Integers) -> None:
     """Set to 0 what is irrelevant in a state."""

@@ -24,7 +24,7 @@ from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
-from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all
+from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all, unpack_keys
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
 from fsmdp.solver import parameters as tuned
@@ -298,11 +298,6 @@ def _varying(table: Floats, scope: Sequence[int], allowed: Mapping[int, Integers
         for axis, position in enumerate(scope)
         if table.shape[axis] > 1 and (table != table.take([0], axis=axis)).any()
     ]
-
-
-def unpack_keys(packing: Packing, keys: Integers) -> Integers:
-    """States from keys without a step, (n_keys, n_variables)."""
-    return np.asarray((keys[:, packing.word] >> packing.shift) & packing.field)
 
 
 def pack_variables(sizes: tuple[int, ...], relevance: Relevance) -> Packing:
