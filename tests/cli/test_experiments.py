@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 import fsmdp
 from fsmdp.cli import entry as cli
-from fsmdp.experiments import runner as single
+from fsmdp.cli import learn as learn_command
 from fsmdp.experiments.store import read_results
 from fsmdp.foundation.numbers import with_error
-from fsmdp.report.summary import chance_of_regret
+from fsmdp.report.summary import chance_of_regret, returns_of
 
 RING = "sysadmin:ring:3:horizon=4"
 
@@ -97,7 +97,7 @@ def test_an_interrupted_learn_says_whether_anything_was_kept(monkeypatch, capsys
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(single, "carry_out", interrupt)
+    monkeypatch.setattr(learn_command, "_learn", interrupt)
     assert run_main(monkeypatch, "learn", RING) == 130
     assert "nothing was kept" in capsys.readouterr().err
 
@@ -164,7 +164,7 @@ def test_one_seed_has_the_chance_in_its_run_and_no_interval_over_seeds(tmp_path)
     assert "95 % intervals" not in words
     assert "1 run in " in words
     (run_found,) = read_results(tmp_path / "runs").runs
-    chance = chance_of_regret(run_found)
+    chance = chance_of_regret(returns_of(run_found))
     assert with_error(run_found.episodes["regret"][-1], chance) in words
 
 

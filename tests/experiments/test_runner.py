@@ -19,7 +19,7 @@ from fsmdp.experiments import runner, work
 from fsmdp.experiments.executors.protocol import ClusterExecutor, choose_executor
 from fsmdp.experiments.folder import is_held_as, locked
 from fsmdp.experiments.learners import completed_options
-from fsmdp.experiments.runner import compare, learn_once
+from fsmdp.experiments.runner import compare, learn_in_folder
 from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import (
     CHECKPOINT,
@@ -336,21 +336,19 @@ def test_an_engine_that_is_not_installed_names_the_extra(name, monkeypatch):
 def test_a_single_run_is_kept_like_one_of_a_sweep(whole, tmp_path):
     asked = ring(seeds=1, learners=[{"learner": "psrl"}])
     regrets = []
-    best, run = learn_once(
-        asked, tmp_path, None, lambda returns, v: regrets.append(v * len(returns) - returns.sum())
+    best, run = learn_in_folder(
+        asked, tmp_path, lambda returns, v: regrets.append(v * len(returns) - returns.sum())
     )
     assert episodes_of(tmp_path)[run.id] == episodes_of(whole[1])[run.id]
     assert regrets[-1] == pytest.approx(run.episodes["regret"][-1])
     assert best == read_results(tmp_path).models[run.model].start_value_exact
-    _, again = learn_once(asked, tmp_path, None, lambda *_: pytest.fail("nothing is left to do"))
+    _, again = learn_in_folder(asked, tmp_path, lambda *_: pytest.fail("nothing is left to do"))
     assert again.episodes.equals(run.episodes)
-    _, alone = learn_once(asked, None, tmp_path / "checkpoint.npz", lambda *_: None)
-    assert alone.episodes.equals(run.episodes)
     refused = ring(
         seeds=1, models=[{"model": "sysadmin:ring:60"}], learners=[{"learner": "optimal"}]
     )
     with pytest.raises(fsmdp.SizeError):
-        learn_once(refused, tmp_path / "refused", None, lambda *_: None)
+        learn_in_folder(refused, tmp_path / "refused", lambda *_: None)
     assert read_results(tmp_path / "refused").runs[0].status == "failed"
 
 

@@ -183,12 +183,12 @@ def _spread(specification: Specification) -> str:
 
 def _shown(row: Row, name: str, one_seed: bool) -> str:
     """A figure with its interval over seeds; the regret of one seed with the chance in its run."""
-    from fsmdp.report.summary import Interval, chance_of_regret
+    from fsmdp.report.summary import Interval, chance_of_regret, returns_of
 
     found = row.figures.get(name)
     if found is None:
         return ""
     if name == "regret" and one_seed:
         (run,) = row.trials.runs
-        return str(Interval(found.mean, chance_of_regret(run)))
+        return str(Interval(found.mean, chance_of_regret(returns_of(run))))
     return str(found)

@@ -14,8 +14,10 @@ from fsmdp.cli.screen import episodes_bar, print_json
 from fsmdp.foundation.numbers import plain, upper, with_error
 
 if TYPE_CHECKING:
+    import polars
+
     from fsmdp.experiments.specification import Specification
-    from fsmdp.experiments.store import Run
+    from fsmdp.learning.learners.registry import LearnerEntry
 
 
 @command(
@@ -56,7 +58,7 @@ def learn_command(
 
     use_one_thread()
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.runner import learn_once
+    from fsmdp.experiments.learners import find_learner, resolve_options
 
     began = time.perf_counter()
     if checkpoint is not None and output is not None:
@@ -65,30 +67,37 @@ def learn_command(
             "of its own run; leave one out."
         )
     check_output(checkpoint)
-    asked = _specify(model_text, learner, option or [], basis, episodes, seed)
+    given = _given(option or [])
+    entry = find_learner(learner, "--learner")
+    options = resolve_options(entry, given, "--option")
     try:
         with episodes_bar("learning", episodes, quiet or as_json) as show:
-            best, run = learn_once(asked, output, checkpoint, _noting(show))
+            if output is None:
+                found = _learn(
+                    model_text, entry, options, basis, episodes, seed, checkpoint, _noting(show)
+                )
+            else:
+                asked = _specify(model_text, learner, given, basis, episodes, seed)
+                found = _learn_in_folder(asked, output, _noting(show))
     except KeyboardInterrupt:
         kept = checkpoint or output
         remedy = f"the same command continues from {kept}" if kept else "nothing was kept"
         print(f"fsmdp: interrupted; {remedy}.", file=sys.stderr)
         raise typer.Exit(130) from None
-    found = _figures(model_text, best, run, time.perf_counter() - began)
+    named = {name: options[name] for name in given}
+    asked_for = {"model": model_text, "label": entry.label(named), "options": options, "seed": seed}
+    figures = asked_for | found | {"seconds": time.perf_counter() - began}
     if as_json:
-        print_json(found)
+        print_json(figures)
     else:
-        _show_run(found, output)
+        _show_run(figures, output)
 
 
-def _specify(
-    model_text: str, learner: str, options: list[str], basis: str, episodes: int, seed: int
-) -> Specification:
+def _given(options: list[str]) -> dict[str, str]:
+    """Options of the learner by name."""
     from fsmdp.errors import ModelError
-    from fsmdp.experiments.learners import find_learner, resolve_options
-    from fsmdp.experiments.reading import specify
 
-    given: dict[str, Any] = {}
+    given: dict[str, str] = {}
     for one in options:
         name, separator, value = one.partition("=")
         if not separator or name in ("learner", "label") or name in given:
@@ -97,7 +106,48 @@ def _specify(
                 "once, such as preset=paper."
             )
         given[name] = value
-    resolve_options(find_learner(learner, "--learner"), given, "--option")
+    return given
+
+
+def _learn(
+    model_text: str,
+    entry: LearnerEntry,
+    options: dict[str, Any],
+    basis: str,
+    episodes: int,
+    seed: int,
+    checkpoint: str | None,
+    watch: Any,
+) -> dict[str, Any]:
+    """Figures of a run in this process."""
+    from fsmdp.experiments.folder import check_horizon, exact_start_value
+    from fsmdp.experiments.learners import build_learner
+    from fsmdp.io.readers import read_basis, read_model
+    from fsmdp.learning.run.learn import learn
+
+    model = read_model(model_text)
+    check_horizon(model, model_text, "model")
+    best = exact_start_value(model_text, model)
+    made = build_learner(entry.name, model, read_basis(model, basis), options, seed)
+    history = learn(
+        model,
+        made,
+        episodes,
+        seed,
+        checkpoint=checkpoint,
+        watch=lambda returns: watch(returns, best),
+    )
+    planning = float(history.seconds_planning.sum())
+    frame = history.frame(best).fill_nan(None)
+    return _figures(frame, best, history.learner, history.heuristic, planning)
+
+
+def _specify(
+    model_text: str, learner: str, given: dict[str, str], basis: str, episodes: int, seed: int
+) -> Specification:
+    """The run as a sweep of one."""
+    from fsmdp.experiments.reading import specify
+
     return specify(
         {
             "name": model_text,
@@ -107,6 +157,15 @@ def _specify(
             "learners": [{"learner": learner, **given}],
         }
     )
+
+
+def _learn_in_folder(asked: Specification, output: str, watch: Any) -> dict[str, Any]:
+    """Figures of a run that is kept as `compare` would keep it."""
+    from fsmdp.experiments.runner import learn_in_folder
+
+    best, run = learn_in_folder(asked, output, watch)
+    facts = run.facts
+    return _figures(run.episodes, best, facts["describe"], run.heuristic, facts["seconds_planning"])
 
 
 def _noting(show: Any) -> Any:
@@ -122,27 +181,23 @@ def _noting(show: Any) -> Any:
 
 
 def _figures(
-    model_text: str, start_value: float | None, run: Run, seconds: float
+    frame: polars.DataFrame, best: float | None, learner: str, heuristic: bool, planning: float
 ) -> dict[str, Any]:
     from fsmdp.report.summary import chance_of_regret, mean_return_last
 
-    last = run.episodes[-1].row(0, named=True)
+    last = frame[-1].row(0, named=True)
+    returns = frame["returns"].to_numpy()
     return {
-        "model": model_text,
-        "learner": run.facts["describe"],
-        "label": run.label,
-        "heuristic": run.heuristic,
-        "options": run.facts["options"],
-        "seed": run.seed,
-        "episodes": len(run.episodes),
-        "replans": int(run.episodes["replans"].sum()),
-        "mean_return_last": mean_return_last(run),
-        "start_value_exact": start_value,
+        "learner": learner,
+        "heuristic": heuristic,
+        "episodes": len(frame),
+        "replans": int(frame["replans"].sum()),
+        "mean_return_last": mean_return_last(returns),
+        "start_value_exact": best,
         "regret": last["regret"],
-        "regret_half_width": None if last["regret"] is None else chance_of_regret(run),
+        "regret_half_width": None if last["regret"] is None else chance_of_regret(returns),
         "observable_regret_bound": last["observable_regret_bound"],
-        "seconds_planning": run.facts["seconds_planning"],
-        "seconds": seconds,
+        "seconds_planning": planning,
     }
 
 

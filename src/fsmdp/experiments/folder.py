@@ -84,13 +84,17 @@ def load_setting(
         model, basis = ModelSource(setting, None).load()
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from None
-    horizon = model.told.horizon if isinstance(model, Simulator) else model.horizon
-    if horizon is None:
-        raise ModelError(
-            f"{where}: {setting.model!r} has an infinite horizon, expected a finite one, since "
-            "learners work through episodes; give it a horizon."
-        )
+    check_horizon(model.told if isinstance(model, Simulator) else model, setting.model, where)
     return model, basis  # type: ignore[return-value]  # a pair of the same kind
+
+
+def check_horizon(model: FactoredMDP | Structure, text: str, where: str) -> None:
+    """Refuse what has no end: learners work through episodes."""
+    if model.horizon is None:
+        raise ModelError(
+            f"{where}: {text!r} has an infinite horizon, expected a finite one, since learners "
+            "work through episodes; give it a horizon."
+        )
 
 
 def source_of_model(setting: ModelSetting, model: FactoredMDP | Simulator) -> ModelSource:

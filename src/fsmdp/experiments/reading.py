@@ -19,7 +19,7 @@ from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.io.import_paths import refuse_code, search_folder
 from fsmdp.io.readers import BASES, basis_name, basis_of_blocks, read_basis_file, reads_without_code
-from fsmdp.learning.learners.registry import LEARNERS, LearnerEntry
+from fsmdp.learning.learners.registry import LEARNERS, options_in_words
 
 LARGEST_FILE = 2**20
 MOST_RUNS = 100_000
@@ -201,7 +201,8 @@ def _learners(tables: Sequence[LearnerTable]) -> tuple[LearnerSetting, ...]:
         entry = find_learner(table.learner, where)
         given = table.model_extra or {}
         options = resolve_options(entry, given, where)
-        label = table.label or _label(entry, {name: options[name] for name in given})
+        named = {name: options[name] for name in given}
+        label = table.label or entry.label(named)
         for other in found.values():
             if (other.learner, dict(other.options)) == (entry.name, options):
                 raise ModelError(f"{where}: the same learner as {other.label!r}; list it once.")
@@ -209,30 +210,12 @@ def _learners(tables: Sequence[LearnerTable]) -> tuple[LearnerSetting, ...]:
                 raise ModelError(
                     f"{where}: label {show(label)} is taken; give each learner its own label."
                 )
-        name = safe_name("-".join([entry.name, *_words(given, options, "-")]))
+        name = safe_name(
+            "-".join([entry.name, *options_in_words({one: options[one] for one in given}, "-")])
+        )
         one = _unused(name, safe_name(f"{name}-{label}"), found)
         found[one.lower()] = LearnerSetting(one, entry.name, label, options)
     return tuple(found.values())
-
-
-def _label(entry: LearnerEntry, given: Mapping[str, Any]) -> str:
-    words = _words(given, given, " ")
-    return f"{entry.title} ({', '.join(words)})" if words else entry.title
-
-
-def _words(given: Mapping[str, Any], options: Mapping[str, Any], joint: str) -> list[str]:
-    """How given options read: a word stands for itself, a number comes with its name."""
-    found = []
-    for name in given:
-        value, readable = options[name], name.replace("_", joint)
-        if isinstance(value, bool):
-            found.append(readable if value else f"no{joint}{readable}")
-        elif isinstance(value, str) and name != "replan":
-            found.append(value)
-        else:
-            shown = f"{value:.12g}" if isinstance(value, float) else str(value)
-            found.append(f"{readable}{joint}{shown}")
-    return found
 
 
 def safe_name(text: str) -> str:

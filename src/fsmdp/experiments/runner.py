@@ -15,14 +15,12 @@ from fsmdp.experiments.folder import (
     ModelSource,
     OpenFolder,
     describe_model,
-    exact_start_value,
     facts_of_model,
     find_source,
     load_setting,
     open_folder,
     source_of_model,
 )
-from fsmdp.experiments.learners import Simulator
 from fsmdp.experiments.specification import RunSetting, Specification
 from fsmdp.experiments.store import (
     ModelFacts,
@@ -194,27 +192,16 @@ Watch = Callable[[Floats, float | None], None]
 """Called with the returns so far, and V* where it is known."""
 
 
-def learn_once(
-    specification: Specification,
-    output: str | os.PathLike[str] | None,
-    checkpoint: str | os.PathLike[str] | None,
-    watch: Watch,
+def learn_in_folder(
+    specification: Specification, output: str | os.PathLike[str], watch: Watch
 ) -> tuple[float | None, Run]:
     """V* where it is known, and the first run of a specification; what goes wrong is raised.
 
-    With an output folder the run is kept there as `compare` would keep it, checkpoint included.
+    The run is kept in the folder as `compare` would keep it, checkpoint included.
     """
     setting = specification.runs[0]
     model, basis = load_setting(setting.model, "model")
     source = source_of_model(setting.model, model)
-
-    def run(best: float | None, path: Path | None) -> Run:
-        return carry_out(setting, source, model, basis, best, path, lambda seen: watch(seen, best))
-
-    if output is None:
-        text = setting.model.model
-        best = None if isinstance(model, Simulator) else exact_start_value(text, model)
-        return best, run(best, None if checkpoint is None else Path(checkpoint))
     with open_folder(output, specification, {setting.model.id: source}, "none", 1) as opened:
         store, name = opened.store, setting.model.id
         facts = opened.known.get(name)
@@ -223,10 +210,13 @@ def learn_once(
             store.write_models({name: facts})
         best = facts.start_value_exact
         if store.status(setting) is not RunStatus.DONE:
+            path = store.checkpoint(setting.id)
             try:
-                done = run(best, store.checkpoint(setting.id))
-                store.write_run(setting.id, RunFiles.of(done))
+                done = carry_out(
+                    setting, source, model, basis, best, path, lambda seen: watch(seen, best)
+                )
             except FsmdpError as error:
                 store.write_run(setting.id, failed(setting, source, error))
                 raise
+            store.write_run(setting.id, RunFiles.of(done))
         return best, store.read_run(setting)

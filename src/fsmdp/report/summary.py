@@ -75,25 +75,29 @@ class Row:
         return None if found is None else found.mean
 
 
-def mean_return_last(run: Run) -> float:
+def returns_of(run: Run) -> Floats:
+    """The returns of a run, by episode."""
+    return run.episodes["returns"].to_numpy()
+
+
+def mean_return_last(returns: Floats) -> float:
     """Mean return of the last tenth of the episodes."""
-    return float(run.episodes["returns"].tail(max(1, len(run.episodes) // 10)).mean())  # type: ignore[arg-type]
+    return float(returns[-max(1, len(returns) // 10) :].mean())
 
 
-def chance_of_regret(run: Run) -> float | None:
+def chance_of_regret(returns: Floats) -> float | None:
     """Half of a 95 % interval for the sum of the returns' own noise, which regret contains.
 
     1.96 sqrt(K) s, with s the deviation of K returns; learning moves them too, so it is wide.
     """
-    if len(run.episodes) < 2:
+    if len(returns) < 2:
         return None
-    deviation = float(run.episodes["returns"].to_numpy().std(ddof=1))
-    return NORMAL_QUANTILE * math.sqrt(len(run.episodes)) * deviation
+    return NORMAL_QUANTILE * math.sqrt(len(returns)) * float(returns.std(ddof=1))
 
 
 def final_figures(trials: Trials, facts: ModelFacts) -> dict[str, Interval]:
     """How a learner ended on a model: every figure that it has, as a mean over seeds."""
-    late = np.array([mean_return_last(run) for run in trials.runs])  # (n_seeds,)
+    late = np.array([mean_return_last(returns_of(run)) for run in trials.runs])  # (n_seeds,)
     samples: dict[str, Floats] = {"return_last_tenth": late}
     for column in ("regret", "observable_regret_bound"):
         found = trials.series(column)

@@ -63,6 +63,26 @@ class LearnerEntry:
     complete: Callable[[Options], Options] = field(default=_as_given, repr=False)
     before: Options = field(default_factory=dict, repr=False)
 
+    def label(self, options: Options) -> str:
+        """What reports call the learner with these options."""
+        words = options_in_words(options, " ")
+        return f"{self.title} ({', '.join(words)})" if words else self.title
+
+
+def options_in_words(options: Options, joint: str) -> list[str]:
+    """How options read: a word stands for itself, a number comes with its name."""
+    found = []
+    for name, value in options.items():
+        readable = name.replace("_", joint)
+        if isinstance(value, bool):
+            found.append(readable if value else f"no{joint}{readable}")
+        elif isinstance(value, str) and name != "replan":
+            found.append(value)
+        else:
+            shown = f"{value:.12g}" if isinstance(value, float) else str(value)
+            found.append(f"{readable}{joint}{shown}")
+    return found
+
 
 def builder(learner: Callable[..., Learner]) -> Callable[[LearnerContext, Options], Learner]:
     """How a learner is built whose arguments are what it is told, and its options by name."""
