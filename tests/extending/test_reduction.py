@@ -28,14 +28,10 @@ class Relevant(Reduction):
         )
         if len(kept) == len(names) or not kept or together:
             return None
-        smaller = fsmdp.FactoredMDP(
-            [model.variables[position] for position in kept],
-            model.actions,
-            [one for one in model.conditionals if one.children[0] in needed],
-            model.rewards,
-            model.horizon,
-            {names[position]: model.initial[position] for position in kept},
-            model.discount,
+        smaller = model.replace(
+            variables=[model.variables[position] for position in kept],
+            conditionals=[one for one in model.conditionals if one.children[0] in needed],
+            initial=[model.initial[position] for position in kept],
         )
         states = keep_variables(kept, model.sizes)
         return Reduced(model, smaller, state_map=states, name=self.name)
@@ -56,15 +52,10 @@ def with_weather(model, count):
         fsmdp.Conditional(name, fsmdp.Case(fsmdp.ANY, [name, names[n - 1]], turns))
         for n, name in enumerate(names)
     ]
-    initial = dict(zip((v.name for v in model.variables), model.initial, strict=True))
-    return fsmdp.FactoredMDP(
-        [*(fsmdp.Variable(name, 2) for name in names), *model.variables],
-        model.actions,
-        [*beside, *model.conditionals],
-        model.rewards,
-        model.horizon,
-        initial,
-        model.discount,
+    return model.replace(
+        variables=[*(fsmdp.Variable(name, 2) for name in names), *model.variables],
+        conditionals=[*beside, *model.conditionals],
+        initial=[0] * count + list(model.initial),
     )
 
 

@@ -66,3 +66,17 @@ class TestCopies:
         if how != "copy":  # a shallow copy shares its generator, as in the rest of Python
             rewards = [env.step("reboot-0")[1] for _ in range(5)]
             assert [copied.step("reboot-0")[1] for _ in range(5)] == rewards
+
+
+def test_replaced_parts_are_all_that_differs():
+    model = domains.random_model(3, latents=1, horizon=None, discount=0.9)
+    assert model.replace() == model
+    other = model.replace(horizon=4, discount=1.0, initial=[0] * len(model.variables))
+    assert (other.horizon, other.discount) == (4, 1.0)
+    assert set(other.initial) == {0}
+    assert other.conditionals == model.conditionals
+    assert other.replace(horizon=None, discount=model.discount, initial=model.initial) == model
+    with pytest.raises(fsmdp.ModelError, match="values, one per variable"):
+        model.replace(initial=[0])
+    with pytest.raises(TypeError, match="initials"):
+        model.replace(initials=[0])

@@ -137,16 +137,7 @@ def _of_model(
 
 def _from_anywhere(model: FactoredMDP) -> FactoredMDP:
     """The same with a start that is any state, one as likely as another."""
-    return FactoredMDP(
-        model.variables,
-        model.actions,
-        model.conditionals,
-        model.rewards,
-        model.horizon,
-        {one.name: np.full(one.size, 1 / one.size) for one in model.variables},
-        model.discount,
-        model.latents,
-    )
+    return model.replace(initial=[np.full(size, 1 / size) for size in model.sizes])
 
 
 def _of_environment(

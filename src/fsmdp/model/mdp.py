@@ -167,6 +167,11 @@ class FactoredMDP(Compared):
         store("initial", _resolve_initial(initial, self.variables))
         self._resolve_rewards()
 
+    def replace(self, **changes: Any) -> FactoredMDP:
+        """The same model with other parts, which are named as in the constructor."""
+        parts = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        return FactoredMDP(**{**parts, **changes})
+
     def with_rewards(self, rewards: Sequence[Reward]) -> FactoredMDP:
         """The same model with other reward terms. Cost: to check these."""
         made = object.__new__(FactoredMDP)

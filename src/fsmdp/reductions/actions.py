@@ -79,30 +79,10 @@ def list_actions(model: FactoredMDP) -> FactoredMDP:
     def split(cases: Sequence[Case]) -> list[Case]:
         return [one for case in cases for one in _listed_cases(case, rows, names, positions)]
 
-    return _rebuilt(
-        model,
-        names,
-        [Conditional(one.children, split(one.cases)) for one in model.conditionals],
-        [Reward(r.name, split(r.cases), r.low, r.high, r.sigma) for r in model.rewards],
-    )
-
-
-def _rebuilt(
-    model: FactoredMDP,
-    actions: Sequence[str],
-    conditionals: Sequence[Conditional],
-    rewards: Sequence[Reward],
-) -> FactoredMDP:
-    initial = dict(zip((v.name for v in model.variables), model.initial, strict=True))
-    return FactoredMDP(
-        model.variables,
-        actions,
-        conditionals,
-        rewards,
-        model.horizon,
-        initial,
-        model.discount,
-        model.latents,
+    return model.replace(
+        actions=names,
+        conditionals=[Conditional(one.children, split(one.cases)) for one in model.conditionals],
+        rewards=[Reward(r.name, split(r.cases), r.low, r.high, r.sigma) for r in model.rewards],
     )
 
 
@@ -174,7 +154,7 @@ def factored(model: FactoredMDP) -> FactoredMDP:
         )
         for reward, means in zip(model.rewards, model.reward_means, strict=True)
     ]
-    return _rebuilt(model, actions, conditionals, rewards)
+    return model.replace(actions=actions, conditionals=conditionals, rewards=rewards)
 
 
 Item = tuple[Scope, Scope, Floats]

@@ -700,17 +700,13 @@ def join_groups(
     names = _names(model, layout, never)
     parts = joined_parts(model, layout, names)
     n = len(names) - len(model.latents)
-    joined = FactoredMDP(
+    joined = model.replace(
         variables=[
             Variable(names[new], len(values)) for new, values in enumerate(parts.decoded[:n])
         ],
-        actions=model.actions,
         conditionals=parts.conditionals,
         rewards=parts.rewards,
-        horizon=model.horizon,
-        initial=dict(zip(names[:n], parts.initial, strict=True)),
-        discount=model.discount,
-        latents=model.latents,
+        initial=parts.initial,
     )
     pairs = _fewest_pairs(model, groups, exclusive.pairs)
     return Joined(model, joined, layout.members[:n], parts.decoded[:n], pairs)

@@ -54,15 +54,12 @@ class Project(Reduction):
             conditionals.append(Conditional([names[child] for child in children], cases))
         n_variables = len(model.variables)
         own = sorted(position for position in inside if position < n_variables)
-        projected = FactoredMDP(
-            [model.variables[position] for position in own],
-            model.actions,
-            conditionals,
-            [_reward(model, term, set(own), frequencies) for term in self.terms],
-            model.horizon,
-            {names[position]: model.initial[position] for position in own},
-            model.discount,
-            [everything[position] for position in sorted(inside) if position >= n_variables],
+        projected = model.replace(
+            variables=[model.variables[position] for position in own],
+            conditionals=conditionals,
+            rewards=[_reward(model, term, set(own), frequencies) for term in self.terms],
+            initial=[model.initial[position] for position in own],
+            latents=[everything[p] for p in sorted(inside) if p >= n_variables],
         )
         kept = keep_variables(own, model.sizes)
         return Reduced(model, projected, state_map=kept, relation="heuristic", name=self.name)
