@@ -209,7 +209,7 @@ def fitted_growth(console, sizes=(250, 500, 1000), pool=500):
         basis = fsmdp.Basis.singles(model)
         fitting = Fitting(model, basis, Choices(pool=pool), lambda: None)
         states = np.random.default_rng(0).integers(0, 2, (pool, model.horizon, machines))
-        fitting.meet(states)
+        fitting.add_states(states)
         seconds = best_time(lambda f=fitting: f.fit(lambda: None), 3)
         exponent = "" if before is None else f"{np.log2(seconds / before):.2f}"
         table.add_row(f"{machines:,}", f"{seconds:.2f}", exponent, "1.30")

@@ -25,7 +25,7 @@ from fsmdp.reductions.reduction import (
     state_map,
     unchanged,
 )
-from fsmdp.solver.warm import tiny
+from fsmdp.solver.warmup import tiny
 
 
 def value_of(model, policy):

@@ -117,7 +117,7 @@ def test_what_few_states_show_is_not_forgotten_from_step_to_step():
         horizon=horizon,
     )
     fitting = Fitting(model, Basis.singles(model), Choices(), lambda: None)
-    fitting.meet(np.repeat(np.arange(n_places)[:, None, None], horizon, axis=1))
+    fitting.add_states(np.repeat(np.arange(n_places)[:, None, None], horizon, axis=1))
     fitting.fit(lambda: None)
     values = fitting.weights[0] @ np.array([fitting.basis.evaluate([p]) for p in range(n_places)]).T
     assert values[5] == pytest.approx(horizon, rel=0.05)
@@ -151,7 +151,7 @@ def test_the_policy_is_optimal_where_values_are_in_the_span():
         fitting = Fitting(model, basis, Choices(ridge=1e-13), lambda: None)
         every = every_state(model)
         few = every[rng.choice(len(every), min(len(every), 4 * len(basis)), replace=False)]
-        fitting.meet(np.repeat(few[:, None], model.horizon, axis=1))
+        fitting.add_states(np.repeat(few[:, None], model.horizon, axis=1))
         dense = np.array([basis.bind(model.variables).evaluate(state) for state in few])
         assert np.linalg.matrix_rank(dense) == len(basis)
         policy = fitting.fit(lambda: None)
@@ -277,7 +277,7 @@ def test_growth_finds_the_product_that_a_value_needs():
     )
     fitting = Fitting(model, Basis.singles(model), Choices(ridge=1e-9), lambda: None)
     every = every_state(model)
-    fitting.meet(np.repeat(every[:, None], 2, axis=1))
+    fitting.add_states(np.repeat(every[:, None], 2, axis=1))
     fitting.fit(lambda: None)
     left = [fitting._left_over(0)]
     candidates = extensions(model, [(i,) for i in range(5)], 2**16)

@@ -110,7 +110,7 @@ def corridor(cells=9, lights=12, horizon=20):
 def fitting_of(model):
     fitting = Fitting(model, first_basis(model, True), Choices(), idle)
     states = np.zeros((1, model.horizon or 1, len(model.variables)), dtype=np.int64)
-    fitting.meet(states)
+    fitting.add_states(states)
     return fitting
 
 
@@ -153,7 +153,7 @@ def test_too_many_states_are_halved_until_they_fit_and_terms_stand_alone():
         assert 0.0 == table.values.min() < table.values.max() == 1.0
     fitting = fitting_of(model)
     before = len(fitting.basis)
-    assert fitting.take(tables, idle) == len(tables)
+    assert fitting.add_functions(tables, idle) == len(tables)
     assert len(fitting.basis) == before + len(tables)
 
 

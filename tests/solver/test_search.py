@@ -148,18 +148,18 @@ def check_search(model, **options):
     basis, weights, bound = heuristic(model)
     flat, _, best = exact(model)
     slack = 1e-9 * max(1.0, abs(best))
-    told = []
+    bounds = []
     found = search(
         model,
         basis,
         weights,
-        callback=lambda _, upper, lower: told.append((upper, lower)),
+        callback=lambda _, upper, lower: bounds.append((upper, lower)),
         **options,
     )
-    told.append((found.upper_bound, found.lower_bound))
-    assert all(lower - slack <= best <= upper + slack for upper, lower in told)
-    assert all(a >= b for (a, _), (b, _) in pairwise(told))
-    assert all(a <= b for (_, a), (_, b) in pairwise(told))
+    bounds.append((found.upper_bound, found.lower_bound))
+    assert all(lower - slack <= best <= upper + slack for upper, lower in bounds)
+    assert all(a >= b for (a, _), (b, _) in pairwise(bounds))
+    assert all(a <= b for (_, a), (_, b) in pairwise(bounds))
     assert found.upper_bound <= bound + slack
     earned = float(flat.initial() @ evaluate_exactly(model, found.policy))
     assert found.lower_bound - slack <= earned <= best + slack

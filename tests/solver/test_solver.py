@@ -117,7 +117,7 @@ def test_a_gap_that_was_asked_for_ends_it():
     assert len(plan.candidates) <= 3
 
 
-def test_the_log_is_told_as_it_is_written():
+def test_the_callback_is_called_with_each_line_of_the_log():
     lines = []
     plan = fsmdp.plan(domains.sysadmin(5), callback=lines.append)
     assert tuple(lines) == plan.log
@@ -137,17 +137,17 @@ def test_short_limits_hand_out_what_is_there(limit):
 
 def test_an_interrupt_hands_out_what_is_there():
     model = domains.sysadmin(12, horizon=20)
-    clock, told = Clock(), threading.Event()
+    clock, reached = Clock(), threading.Event()
 
     def callback(line):
         if "fit" in line.what:
-            told.set()
+            reached.set()
             clock.interrupt()
 
     request = Request(model, None, "initial", {}, unchanged(model))
     state = SolverState(request, clock, Auto(exact=False), callback)
     plan = Scheduler(state).run()
-    assert told.is_set()
+    assert reached.is_set()
     assert plan.status == "interrupted"
     assert plan.incumbent is not None
     assert plan.action((0,) * 12) in model.actions
@@ -238,7 +238,7 @@ def test_chunks_that_one_call_runs_are_the_same_episodes(monkeypatch):
     assert len(calls) == 5
 
 
-def test_policies_that_lost_are_let_go_while_others_are_tried():
+def test_policies_that_lost_are_freed_while_others_are_tried():
     """Each may be hundreds of megabytes: tables for every step."""
     model = domains.sysadmin(5, horizon=6)
     judge, tables = Judge(arena.arena_of(model), 0), []
@@ -255,7 +255,7 @@ def test_policies_that_lost_are_let_go_while_others_are_tried():
 
 
 @pytest.mark.parametrize("limits", [{"rounds": 0}, {"time_limit": 2.0}])
-def test_programs_are_let_go_when_a_plan_is_there(limits, monkeypatch):
+def test_programs_are_freed_when_a_plan_is_there(limits, monkeypatch):
     """They are gigabytes on large models, and must not wait for the garbage collector."""
     made, begin = [], Bounding.__init__
 

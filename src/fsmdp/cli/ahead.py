@@ -13,7 +13,7 @@ from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.run.learn import learn
 from fsmdp.model.basis import Basis
-from fsmdp.solver.warm import ENGINES, SIMULATION, tiny, warm
+from fsmdp.solver.warmup import PARTS, SIMULATION, tiny, warm_up
 
 LEARNERS = "learners"
 QUICK = ("exact solver", "linear programs", "successors")
@@ -56,8 +56,8 @@ def _compile_second(what: str) -> None:
 
 def _compile(parts: Sequence[str]) -> None:
     for part in parts:
-        if part in ENGINES:
-            warm(part)
+        if part in PARTS:
+            warm_up(part)
         elif not is_ready(part):
             _learners()
             set_ready(part)

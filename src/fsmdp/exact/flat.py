@@ -173,7 +173,7 @@ def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     model = check_model(model, "enumeration").listed()
     limit = as_whole(limit, "limit", 1)
     _check_size(model, limit)
-    states = _assignments(model.sizes)
+    states = all_assignments(model.sizes)
     return FlatMDP(
         model,
         states,
@@ -258,7 +258,7 @@ def _first_best(q_values: Floats, tie: float) -> Integers:
     return np.asarray((q_values >= q_values.max(axis=0) - tie).argmax(axis=0), dtype=np.int64)
 
 
-def _assignments(sizes: Sequence[int]) -> Integers:
+def all_assignments(sizes: Sequence[int]) -> Integers:
     """Every assignment, one per row, the last variable fastest; for any number of variables."""
     rows = np.arange(table_size(sizes), dtype=np.int64)[:, None]
     return np.asarray(rows // state_strides(sizes) % np.array(sizes, dtype=np.int64))
@@ -294,7 +294,7 @@ def _transition_matrix(model: FactoredMDP, states: Integers, action: int) -> Flo
     for mechanism, (_, idle) in zip(dynamics.mechanisms, _draws(model, action), strict=True):
         kernel = mechanism.cases.at(action)
         sizes = [dynamics.drawn_sizes[child] for child in mechanism.children]
-        outcomes = _assignments(sizes)
+        outcomes = all_assignments(sizes)
         current = tuple(states[:, None, p] for p in kernel.parents)
         earlier = tuple(drawn[None, :, d] for d in kernel.drawn)
         rows = kernel.table[(*current, *earlier)]

@@ -44,7 +44,7 @@ SIGNIFICANT = 2.0
 The largest of several means is flattered: with 1, good incumbents are left for worse actions.
 """
 
-HOPELESS = 3.0
+CLEARLY_BEHIND = 3.0
 """Standard errors by which an action must be behind the best to be given up at once."""
 
 RECENT = 0.5
@@ -358,7 +358,7 @@ def survivors(returns: Floats, recent: Floats) -> list[int]:
     for arm in order[: max(1, len(means) // 2)]:
         same = (returns[:, kept] == returns[:, [arm]]).all(axis=0).any()
         behind, error = paired(recent[:, best] - recent[:, arm])
-        if not same and not behind > HOPELESS * error:
+        if not same and not behind > CLEARLY_BEHIND * error:
             kept.append(int(arm))
     return kept
 

@@ -144,7 +144,7 @@ class Engine(ABC):
     untimed_seconds: float = math.inf
     """That it may be expected to take to be tried where there is no time limit."""
     compiles: tuple[str, ...] = ()
-    """Parts of `fsmdp.solver.warm` that it uses; they are compiled before its time is counted."""
+    """Parts of `fsmdp.solver.warmup` that it uses; they are compiled before its time is counted."""
     beside: bool = False
     """Runs beside the others from its stage on: in a thread of its own, or, without a time limit,
     in turns at the end of each stage. `yield` returns nothing then."""

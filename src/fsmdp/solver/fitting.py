@@ -1,4 +1,4 @@
-"""Fitted values that improve round by round: fit, follow, add what was met, fit again; and grow."""
+"""Fitted values, round by round: fit, follow the policy, add visited states, fit again; grow."""
 
 from __future__ import annotations
 
@@ -520,7 +520,7 @@ class Fitting:
         """The same functions and states, to go on in another way."""
         return copy(self)
 
-    def meet(self, states: Integers) -> None:
+    def add_states(self, states: Integers) -> None:
         """Add states to the pool: (episodes, steps, n_variables)."""
         self.pool = with_states(self.pool, states, self.choices.pool, self._check)
 
@@ -600,8 +600,8 @@ class Fitting:
             self._use(Basis([table for table in tables if table.scope]), check)
         return len(order) - len(kept)
 
-    def take(self, tables: Sequence[Table], check: Check) -> int:
-        """Add functions of somebody else's, as far as there is room; how many."""
+    def add_functions(self, tables: Sequence[Table], check: Check) -> int:
+        """Add functions as far as there is room; how many."""
         room = tuned.FIT_NUMBERS // len(self.pool.states) - len(self.backups.means)
         chosen = []
         for table in tables[: max(0, tuned.FIT_FUNCTIONS - len(self.basis))]:
@@ -701,7 +701,7 @@ class Fit:
         """Add the states that a policy visits to the pool."""
         seed = derived_seed(self.seed, Purpose.VISITED, *parts)
         states = self.arena.states(policy, episodes or self.episodes, seed, self.check)
-        self.fitting.meet(self.reduced.states(states))
+        self.fitting.add_states(self.reduced.states(states))
 
     def begin(self) -> None:
         """Put the states into the pool that acting at random and doing nothing visit."""

@@ -32,7 +32,7 @@ from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import ENGINES, Engine, Finding, Findings, Stage
 from fsmdp.solver.judge import Judged
 from fsmdp.solver.state import SolverState
-from fsmdp.solver.warm import warm
+from fsmdp.solver.warmup import warm_up
 
 log = logging.getLogger("fsmdp")
 
@@ -60,7 +60,7 @@ class Auto(Planner):
         # A program that is refused is only noted in the log: a mistake is found here.
         _check_episodes(request.model)
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
-        warm("simulator")
+        warm_up("simulator")
 
     def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:
         """The best policy and bound that were found."""

@@ -18,11 +18,11 @@ from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
 from fsmdp.bounds.planner import Callback, Request
 from fsmdp.bounds.problem import trivial_problem
 from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, ReducedProof, StateValues
+from fsmdp.exact.flat import all_assignments
 from fsmdp.exact.solve import ExactSolution, expected_seconds
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.variables import state_strides
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.actions import ListActions
@@ -33,7 +33,7 @@ from fsmdp.solver import parameters as tuned
 from fsmdp.solver.judge import Judge, Judged, arena_of
 from fsmdp.solver.search.graph import Branching, branching
 from fsmdp.solver.search.search import Found
-from fsmdp.solver.warm import warm
+from fsmdp.solver.warmup import warm_up
 
 if TYPE_CHECKING:
     from fsmdp.solver.engines.projections import Projection
@@ -155,7 +155,7 @@ class SolverState:
 
     def compile(self, *parts: str) -> None:
         """Compile what an engine uses before it is used, which does not count."""
-        seconds = sum(map(warm, parts))
+        seconds = sum(map(warm_up, parts))
         for clock in {self.clock, self.searching}:  # one and the same without a limit
             clock.forgive(seconds)
         self.began += seconds
@@ -201,7 +201,7 @@ class SolverState:
         seed, check = derived_seed(self.seed, Purpose.VISITED), self.searching.check
         states = self.judge.arena.states(arrays, tuned.VISITING_EPISODES, seed, check)
         for fit in self.fits:
-            fit.fitting.meet(fit.reduced.states(states))
+            fit.fitting.add_states(fit.reduced.states(states))
 
     def consider(self, name: str, reduced: Reduced, policy: PlannedPolicy) -> Judged:
         """Judge a candidate of a reduced model, which may become the incumbent."""
@@ -298,9 +298,7 @@ def proof_by_values(
     if solution.reached is not None:
         states = solution.reached.states(reduced.model)
     else:
-        sizes = reduced.model.sizes
-        rows = np.arange(reduced.model.n_states, dtype=np.int64)[:, None]
-        states = rows // state_strides(sizes) % np.array(sizes, dtype=np.int64)
+        states = all_assignments(reduced.model.sizes)
     found = _states(reduced, states)
     return StateValues(EXACT_VALUES, bound, model, found, values, fits=found is not None)
 

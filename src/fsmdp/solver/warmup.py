@@ -1,4 +1,4 @@
-"""Compiling ahead: an engine is compiled before its time is counted, once for its sources."""
+"""JIT warm-up: parts are compiled before their time is counted, once for their sources."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from fsmdp.solver.search.search import search
 log = logging.getLogger("fsmdp")
 
 SIMULATION = "simulation"
-"""What of the simulator other engines use."""
+"""What of the simulator other parts use."""
 
 _ready: set[str] = set()
 
 
-def warm(engine: str) -> float:
-    """Run an engine on a tiny model, unless that was done since the sources changed.
+def warm_up(part: str) -> float:
+    """Run a part of the solver on a tiny model, unless that was done since the sources changed.
 
     Returns the seconds that it took: a time limit is about planning, and would say little if the
     first call spent it on compiling.
     """
-    if engine in _ready:
+    if part in _ready:
         return 0.0
     began = time.perf_counter()
-    if not is_ready(engine):
-        log.info("compiling the %s, once after installation", engine)
-        ENGINES[engine]()
-        set_ready(engine)
-    _ready.add(engine)
+    if not is_ready(part):
+        log.info("compiling the %s, once after installation", part)
+        PARTS[part]()
+        set_ready(part)
+    _ready.add(part)
     return time.perf_counter() - began
 
 
@@ -98,7 +98,7 @@ def _fit(model: FactoredMDP) -> None:
     fitting = Fitting(model, first_basis(model, pairs=False), Choices(), NO_LIMIT.check)
     arrays = resolve(model, "random").arrays
     assert arrays is not None
-    fitting.meet(arena.states(arrays, 50, 0))
+    fitting.add_states(arena.states(arrays, 50, 0))
     for _ in range(2):
         fitting.fit(NO_LIMIT.check).compiled()
         fitting.grow(4, NO_LIMIT.check)
@@ -115,7 +115,7 @@ def _search() -> None:
         search(model, bound.basis, bound.weights, trials=20, fallback="wait")
 
 
-ENGINES: Mapping[str, Callable[[], None]] = {
+PARTS: Mapping[str, Callable[[], None]] = {
     "simulator": _simulator,
     "exact solver": _exact,
     "linear programs": _programs,

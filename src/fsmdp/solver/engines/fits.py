@@ -89,12 +89,12 @@ class Fits(Engine):
         found = state.projections.get(fit.reduced.label, [])
         tables = functions_of(fit.reduced.model, found)
         if not found or not found[0].whole:
-            fit.fitting.take(tables, fit.check)
+            fit.fitting.add_functions(tables, fit.check)
             return ()
         fitting = fit.fitting.copy()
-        fitting.take(tables, fit.check)
+        fitting.add_functions(tables, fit.check)
         rng = generator(state.seed, Purpose.CROSSING)
-        fitting.meet(crossed(fitting.pool, found[0], tuned.VISITING_EPISODES, rng))
+        fitting.add_states(crossed(fitting.pool, found[0], tuned.VISITING_EPISODES, rng))
         return (replace(fit, name=f"{fit.name}, everywhere", fitting=fitting),)
 
 
