@@ -375,7 +375,7 @@ def network_of_model(
 
 
 def network_of_structure(structure: Structure, **options: object) -> BellmanNetwork:
-    """What a learner plans in: scopes as it was told, numbers to come."""
+    """What a learner plans in: scopes as given, numbers to come."""
     return bellman_network(
         structure.variables,
         structure.actions,

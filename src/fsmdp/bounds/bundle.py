@@ -2,7 +2,7 @@
 
 f(x) = E[x_1] + sum over links k of m_k max over (s, a) of excess_k(s, a; x)
 
-is convex and piecewise linear in the weights x, and above V* wherever it is looked at. The oracle
+is convex and piecewise linear in the weights x, and above V* everywhere. The oracle
 gives, for each link, the maximum and the (state, action) pairs that attain it: a cut each. The
 master minimises the largest of all cuts so far, and stays near the best weights by a quadratic
 term, without which its first solutions would lie far out. The duals of the cuts are an occupation
@@ -184,7 +184,7 @@ ENOUGH = 0.1
 SOLVED = (Status.OPTIMAL, Status.INACCURATE)
 """A master need not be solved to the last digit: the oracle says what its weights are worth."""
 
-SMALLEST_PULL, LARGEST_PULL = 1e-9, 1e6
+SMALLEST_PROXIMAL, LARGEST_PROXIMAL = 1e-9, 1e6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,9 +210,9 @@ class BundleSolution:
         """The cuts that hold the weights: those of most of the measure, of each link some."""
         order = np.lexsort((-self.measure, self.cuts.steps))
         links = self.cuts.steps[order]
-        place = np.arange(len(order)) - np.searchsorted(links, links)
+        rank = np.arange(len(order)) - np.searchsorted(links, links)
         least = 1e-9 * self.measure.max(initial=0.0)
-        return self.cuts.at(order[(place < MOST_HELD) & (self.measure[order] > least)])
+        return self.cuts.at(order[(rank < MOST_HELD) & (self.measure[order] > least)])
 
 
 def minimise(
@@ -232,7 +232,7 @@ def minimise(
     `start` are weights of the blocks to begin with, `cuts` those of an earlier run on as many
     links. Ends when the master promises no more than `enough`, at least CONFIRMED spans of values,
     and no weights within reach are better by much more; or when time is up (`Stopped` if that is
-    before the first weights were looked at).
+    before the first weights were evaluated).
     Cost of a round: a max-sum for each link, and a quadratic program in the weights of all blocks.
     """
     assert intervals.exact
@@ -242,7 +242,7 @@ def minimise(
     enough = max(enough, CONFIRMED * value_span(network, intervals)) / bundle.scale
     status, rounds = Status.ITERATION_LIMIT, 0
     try:
-        bundle.look(bundle.best)
+        bundle.evaluate(bundle.best)
         if not bundle.n:  # the constant alone: the oracle has determined it
             bundle.lower, status = bundle.value, Status.OPTIMAL
         while bundle.n and rounds < max_rounds:
@@ -252,7 +252,7 @@ def minimise(
                 break
     except Stopped:
         if not np.isfinite(bundle.value):
-            raise  # not even the first weights were looked at
+            raise  # not even the first weights were evaluated
         status = clock.status or Status.TIME_LIMIT
     except _MasterError as error:
         status = error.status
@@ -265,7 +265,7 @@ class _MasterError(Exception):
 
 
 class _Bundle:
-    """Cuts, the best coordinates so far, and how hard the master is pulled towards them.
+    """Cuts, the best coordinates so far, and the proximal weight that keeps the master near them.
 
     Coordinates are those of the conditioned basis without the constant, in units of the rewards;
     behind those of all blocks stands the excess of each link.
@@ -294,7 +294,7 @@ class _Bundle:
             self.best = self._coordinates(start / self.scale)
         self.value, self.excesses = np.inf, np.zeros(len(blocks.links))
         self.lower = -np.inf
-        self.pull = 1.0
+        self.proximal_weight = 1.0
         self.rows = sparse.csr_matrix((0, len(self.cost)))
         self.sides = np.zeros(0)
         self.kept: list[Cuts] = []
@@ -312,7 +312,7 @@ class _Bundle:
         by_block = coordinates[: self.n_columns].reshape(self.blocks.n_blocks, self.n)
         return np.asarray(self.scale * (self.matrix @ by_block.T).T)
 
-    def look(self, coordinates: Floats) -> float:
+    def evaluate(self, coordinates: Floats) -> float:
         """f at some coordinates, in units; cuts are added, and the best kept."""
         pairs = pairs_of(self.blocks, self.shared(coordinates))
         excesses, parts = np.zeros(len(pairs)), []
@@ -358,11 +358,11 @@ class _Bundle:
         self.kept.append(replace(cuts, entries=None))
 
     def step(self, enough: float) -> bool:
-        """Solve the master and look at what it found; True if nothing is left to gain."""
+        """Solve the master and evaluate what it found; True if nothing is left to gain."""
         squares = np.zeros(len(self.cost))
-        squares[: self.n_columns] = self.pull
+        squares[: self.n_columns] = self.proximal_weight
         cost = self.cost.copy()
-        cost[: self.n_columns] -= self.pull * self.best
+        cost[: self.n_columns] -= self.proximal_weight * self.best
         found = InteriorProgram(cost, self.rows, self.sides, squares).solve(self.clock)
         self.clock.check()
         if found.status not in SOLVED or found.duals is None:
@@ -370,21 +370,23 @@ class _Bundle:
         self._note_duals(found)
         model = float(self.cost @ found.values)
         there = found.values[: self.n_columns]
-        slope = self.pull * (self.best - there)
+        slope = self.proximal_weight * (self.best - there)
         reach = REACH * np.maximum(np.abs(there), 1.0) + np.abs(there)
         self.lower = max(self.lower, model - float(np.abs(slope) @ reach))
         promised = self.value - model
         if promised <= enough and self.value - self.lower <= 5 * enough:
             return True
         before = self.value
-        value = self.look(there)
+        value = self.evaluate(there)
+        weight = self.proximal_weight
         if before - value >= ENOUGH * promised:
             kept_well = before - value >= 0.5 * promised
-            self.pull = max(SMALLEST_PULL, self.pull / (4.0 if kept_well else 1.5))
+            weight = max(SMALLEST_PROXIMAL, weight / (4.0 if kept_well else 1.5))
         elif value - before > promised:
-            self.pull = min(LARGEST_PULL, self.pull * 2.0)  # cuts were wrong by far: stay nearer
+            weight = min(LARGEST_PROXIMAL, weight * 2.0)  # cuts were wrong by far: stay nearer
         if promised <= enough:
-            self.pull = max(SMALLEST_PULL, self.pull / 10)
+            weight = max(SMALLEST_PROXIMAL, weight / 10)
+        self.proximal_weight = weight
         return False
 
     def _note_duals(self, found: Solution) -> None:

@@ -36,8 +36,8 @@ FEW_SECONDS, MOST_SECONDS = 1.0, 60.0
 preferred, above the second never, since they say nothing before they are done."""
 
 CAUTION = 8.0
-"""So many times faster than an oracle rows must look then: where actions are counted they took
-fifteen times as long as they look, and bundles a fifth."""
+"""Rows must be so many times faster than an oracle then, by these estimates: where actions are
+counted they took fifteen times as long as estimated, and bundles a fifth."""
 
 
 def seconds_by_rows(network: BellmanNetwork, n_links: int) -> float:

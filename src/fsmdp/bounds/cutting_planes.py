@@ -102,7 +102,7 @@ class Master:
         return InteriorProgram(self._cost, *self._rows(self._radius)).solve(clock)
 
     def lower_bound(self, found: Solution) -> float:
-        """A value below which the cuts let no coordinates go in ten times the box.
+        """A value below which no coordinates that satisfy the cuts lie in ten times the box.
 
         By the duals, whatever the solver did. If it is close to the value found, the box holds
         nothing back: the value is that of the cuts alone.
@@ -210,7 +210,7 @@ def worst_actions(violations: Floats) -> States:
 def violated_cuts(worst: Iterable[Maximum], least: float, n_inputs: int) -> tuple[Floats, Cuts]:
     """The largest violation of every step, and cuts of the worst actions where it is above least.
 
-    Maxima are let go of one by one: each holds all messages of its step.
+    Maxima are freed one by one: each holds all messages of its step.
     """
     violations, parts = [], []
     for step, maximum in enumerate(worst):
@@ -227,7 +227,7 @@ START_CUTS_PER_COLUMN = 3
 USABLE = (Status.OPTIMAL, Status.INACCURATE)
 """A master need not be solved to the last digit: the oracle says what its weights are worth."""
 
-INWARDS = 0.8
+INSIDE_SHARE = 0.8
 """How far from the master's solution towards feasible weights the oracle is asked at first."""
 
 STALLED_ROUNDS, STALLED_GAIN = 60, 0.02
@@ -326,7 +326,7 @@ def solve_joint_by_cuts(
     """
     search = _Search(network, intervals, means, near)
     enough = tolerance * value_span(network, intervals)
-    status, rounds, inwards = Status.ITERATION_LIMIT, 0, INWARDS
+    status, rounds, inside_share = Status.ITERATION_LIMIT, 0, INSIDE_SHARE
     progress = Progress()
     try:
         clock.check()
@@ -348,11 +348,13 @@ def solve_joint_by_cuts(
                 status = Status.STALLED
                 break
             outside = search.weights_of(found)
-            weights = outside + inwards * (search.inside - outside)
+            weights = outside + inside_share * (search.inside - outside)
             lift, new = search.improve(weights, tolerance * search.scale, clock)
             # The closer the master comes to the truth, the closer to it the oracle is asked.
             gap = search.best - search.scale * found.objective
-            inwards = inwards / 4 if lift < gap else min(INWARDS, 2 * inwards + 0.05)
+            inside_share = (
+                inside_share / 4 if lift < gap else min(INSIDE_SHARE, 2 * inside_share + 0.05)
+            )
             search.master.forget_slack_cuts(found)
             search.weights = weights
             if not len(new):

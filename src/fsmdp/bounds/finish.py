@@ -25,7 +25,7 @@ OPEN = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """What a method hands back: weights for all steps, bounds on the program's value, effort."""
+    """What a method returns: weights for all steps, bounds on the program's value, effort."""
 
     method: str
     status: Status

@@ -222,7 +222,7 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A moment of the solver's log: what was just tried, and what was in hand then."""
+    """A moment of the solver's log: what was just tried, and incumbent and bound then."""
 
     seconds: float
     what: str

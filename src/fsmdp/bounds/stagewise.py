@@ -103,7 +103,7 @@ def left_to_earn(network: BellmanNetwork, intervals: Intervals) -> Floats:
 
 MOST_ITERATIONS = 100
 """For each row and column: where numbers span many orders of magnitude, simplex steps may go round
-for ever. What is in hand then is no solution; a capped stage falls back on its ceiling."""
+for ever. The iterate then is no solution; a capped stage falls back on its ceiling."""
 
 
 @dataclass(frozen=True, slots=True)

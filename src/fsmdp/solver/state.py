@@ -257,7 +257,7 @@ class SolverState:
                 "auto",
                 self.clock.status or stopped or base.status,
                 {"solver": self.seconds()},
-                (*base.record.choices, f"policy: {name}"),
+                (*(base.record.choices if base.program else ()), f"policy: {name}"),
                 tuple(self.judge.tried),
                 tuple(self.log),
             ),
