@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index as as_index
-from typing import Any, Self, cast, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,7 @@ class ActionSpace(Sequence[str]):
 class ListedActions(tuple[str, ...], ActionSpace):
     """A list of names, which is a tuple of them: at least one, and each once."""
 
+    _positions: Mapping[str, int]
     variables = ()
     sizes = ()
     at_most = None
@@ -176,7 +177,7 @@ class ListedActions(tuple[str, ...], ActionSpace):
                 raise ModelError(
                     f"action {show(action)} appears twice; expected each name once, rename one."
                 )
-        found.__dict__["_positions"] = positions
+        found._positions = positions
         return found
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -185,7 +186,7 @@ class ListedActions(tuple[str, ...], ActionSpace):
     @property
     def cases(self) -> Mapping[str, int]:
         """Each name and its position."""
-        return cast("Mapping[str, int]", self.__dict__["_positions"])
+        return self._positions
 
     @property
     def n_joint(self) -> int:
@@ -199,16 +200,16 @@ class ListedActions(tuple[str, ...], ActionSpace):
 
     def read(self, action: object) -> int:
         """The position of an action that is given by name or position."""
+        position = -1
         if isinstance(action, str):
-            if action in self.cases:
-                return self.cases[action]
+            position = self._positions.get(action, -1)
         elif not isinstance(action, bool | np.bool_):
             try:
                 position = as_index(action)  # type: ignore[arg-type]
             except TypeError:
                 position = -1
-            if 0 <= position < len(self):
-                return position
+        if 0 <= position < len(self):
+            return position
         raise PolicyError(
             f"unknown action {show(action)}; expected one of {show_names(self)}, or a "
             f"position from 0 to {len(self) - 1}."
