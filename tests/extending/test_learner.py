@@ -63,7 +63,7 @@ AVERAGES = LearnerEntry(
     "averages",
     "averages",
     "believes what it has seen",
-    lambda told, options: Averages(told.structure, told.seed, **options),
+    lambda context, options: Averages(context.structure, context.seed, **options),
     {"growth": (POSITIVE, 0.5)},
     uses_basis=True,
 )

@@ -247,9 +247,9 @@ def only_cheap(monkeypatch):
     """A claim that counts how often it is run."""
     runs = []
 
-    def run(form, seed, tell):
+    def run(form, seed, callback):
         runs.append((form, seed))
-        tell("counting")
+        callback("counting")
         table = {"n": [1.0, 2.0], "what_it_is": ["V* | <i>one</i>", None]}
         return Evidence({"count": polars.DataFrame(table)})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import AsJson, Quiet, Seed, command
-from fsmdp.cli.screen import print_json, resumable, run_bars, told, working
+from fsmdp.cli.screen import collect_warnings, print_json, resumable, run_bars, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import count_of_states, percent
 
@@ -91,7 +91,7 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
     from fsmdp.solver.plan import plan
 
     model = sysadmin(machines)
-    with told(), log_shown(model, PLAN_SECONDS, silent) as callback:
+    with collect_warnings(), log_shown(model, PLAN_SECONDS, silent) as callback:
         found = plan(model, time_limit=PLAN_SECONDS, seed=seed, callback=callback)
     if not silent:
         print(f"The model known, planned: {found.statement()}.\n")

@@ -58,9 +58,9 @@ def inspect_command(
             return
         if not _show_problem(model_text, seed, quiet, as_json):
             return
-    with working("inspecting", quiet or as_json) as tell:
+    with working("inspecting", quiet or as_json) as update:
         model = read_model(model_text)
-        tell("laying out cost networks")
+        update("laying out cost networks")
         facts = {"model": model_text, "seed": seed} | model_facts(model)
     if as_json:
         print_json(facts)

@@ -69,7 +69,7 @@ def ippc_command(
     wanted = read_problems(problems)
     silent = quiet or as_json
 
-    def tell(problem: Problem, result: Result) -> None:
+    def update(problem: Problem, result: Result) -> None:
         if not silent:
             print(_line(problem, result), file=sys.stderr, flush=True)
 
@@ -77,7 +77,7 @@ def ippc_command(
         count = plural(len(wanted), "problem")
         print(f"{count}, {plain(seconds, 6)} s of planning each, in {output}", file=sys.stderr)
     with resumable(output):
-        found = run_problems(wanted, settings, output, executor, workers, address, tell)
+        found = run_problems(wanted, settings, output, executor, workers, address, update)
     if page is not None:
         command = f"fsmdp ippc {' '.join(problems)} --seconds {seconds:g}"
         if online_episodes:

@@ -13,7 +13,7 @@ import typer
 
 from fsmdp.cli import lists
 from fsmdp.cli.app import AsJson, Model, Quiet, Seed, check_output, command
-from fsmdp.cli.screen import episodes_bar, print_json, told, working
+from fsmdp.cli.screen import collect_warnings, episodes_bar, print_json, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_error
 from fsmdp.foundation.progress import listening
@@ -119,12 +119,12 @@ def plan_command(
     state_means(weights, Basis.singles(model), model)
     if method == "auto":
         planner = find_planner(method, options | {"gap": gap, "seed": seed})
-        with told() as notes, log_shown(model, time_limit, silent) as callback:
+        with collect_warnings() as notes, log_shown(model, time_limit, silent) as callback:
             found = plan(model, functions, planner, weights, callback=callback)
         facts = _facts_of_solver(found)
     else:
         planner = find_planner(method, options)
-        with told() as notes, working("planning", silent) as say:
+        with collect_warnings() as notes, working("planning", silent) as say:
             found = plan(model, functions, planner, weights)
             if found.status is Status.INTERRUPTED:
                 episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)

@@ -33,12 +33,12 @@ def report_command(
     from fsmdp.report import write_report
 
     began = time.perf_counter()
-    with working("reading runs", quiet or as_json) as tell:
+    with working("reading runs", quiet or as_json) as update:
 
         def progress(done: int, in_all: int) -> None:
             spent = time.perf_counter() - began
             left = spent * (in_all - done) / done
-            tell(f"drawing figures: {done} of {in_all}, {left:.0f} s left")
+            update(f"drawing figures: {done} of {in_all}, {left:.0f} s left")
 
         report = write_report(runs, output, figures=figures, progress=progress)
     if as_json:

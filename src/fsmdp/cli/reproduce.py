@@ -45,7 +45,7 @@ def reproduce_command(
     began = time.perf_counter()
     with (
         resumable(output, "finished claims are", "with the next"),
-        working("reproducing", quiet or as_json) as tell,
+        working("reproducing", quiet or as_json) as update,
     ):
         done = reproduce(
             output,
@@ -53,7 +53,7 @@ def reproduce_command(
             only=tuple(only or ()),
             seed=seed,
             again=again,
-            progress=lambda number, in_all, text: tell(
+            progress=lambda number, in_all, text: update(
                 f"claim {min(number + 1, in_all)} of {in_all}, {text}, "
                 f"{time.perf_counter() - began:.0f} s so far"
             ),

@@ -34,7 +34,7 @@ def working(text: str, silent: bool) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def told() -> Iterator[list[str]]:
+def collect_warnings() -> Iterator[list[str]]:
     """Our own warnings as lines to show, in place of Python's way of printing them."""
     from fsmdp.errors import FsmdpWarning
 

@@ -62,8 +62,8 @@ def simulate_command(
         else:
             rollout(model, chosen, 2, seed)  # compiles what is timed below
     prepared = time.perf_counter()
-    with episodes_bar("simulating", episodes, silent) as tell:
-        runs = rollout(model, chosen, episodes, seed, progress=lambda done, _: tell(done, ""))
+    with episodes_bar("simulating", episodes, silent) as update:
+        runs = rollout(model, chosen, episodes, seed, progress=lambda done, _: update(done, ""))
     seconds = time.perf_counter() - prepared
     facts: dict[str, Any] = {
         "model": model_text,

@@ -49,8 +49,8 @@ def verify_command(
     try:
         model = checker.read_model(model_document(model_text))
         claim = checker.read_claim(read_file(plan, LARGEST_FILE), model)
-        tell = (lambda _: None) if quiet or as_json else _progress()
-        verdict = checker.check(model, claim, tell, start_values)
+        update = (lambda _: None) if quiet or as_json else _progress()
+        verdict = checker.check(model, claim, update, start_values)
     except checker.BadInputError as error:
         reason = str(error).rstrip(".")
         raise ModelError(
@@ -69,14 +69,14 @@ def _progress(every: float = 2.0) -> Callable[[str], None]:
     """Lines on the error stream, some seconds apart."""
     last = began = time.perf_counter()
 
-    def tell(text: str) -> None:
+    def update(text: str) -> None:
         nonlocal last
         now = time.perf_counter()
         if now - last >= every:
             last = now
             print(f"{now - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
-    return tell
+    return update
 
 
 def _details(verdict: checker.Verdict, model: checker.Model, seconds: float) -> Iterator[str]:

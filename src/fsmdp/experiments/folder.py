@@ -84,7 +84,9 @@ def load_setting(
         model, basis = ModelSource(setting, None).load()
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from None
-    check_horizon(model.told if isinstance(model, Simulator) else model, setting.model, where)
+    check_horizon(
+        model.given_structure if isinstance(model, Simulator) else model, setting.model, where
+    )
     return model, basis  # type: ignore[return-value]  # a pair of the same kind
 
 

@@ -44,11 +44,11 @@ class Simulator:
     """An environment with no model behind it, and the structure that learners are told of it."""
 
     environment: gymnasium.Env[Any, Any]
-    told: Structure
+    given_structure: Structure
 
     def structure(self, _basis: None = None) -> Structure:
         """What learners are told; its basis is its own."""
-        return self.told
+        return self.given_structure
 
     @property
     def rewards(self) -> NoReturn:
@@ -129,8 +129,10 @@ def build_learner(
     found: Any = basis if own_basis is None else read_basis(model, own_basis)
     structure = model.structure(found)
     rewards = model.rewards if options.get("known_rewards") else None
-    told = LearnerContext(structure, rewards, seed, lambda how: _solve(model, structure.basis, how))
-    return entry.build(told, {option: options[option] for option in entry.options})
+    context = LearnerContext(
+        structure, rewards, seed, lambda how: _solve(model, structure.basis, how)
+    )
+    return entry.build(context, {option: options[option] for option in entry.options})
 
 
 def _solve(model: FactoredMDP | Simulator, basis: Basis, how: str) -> Policy:
@@ -197,10 +199,10 @@ def _own_learner(text: str, where: str) -> LearnerEntry:
             )
         options[name] = (_kind_of(default), default)
 
-    def build(told: LearnerContext, given: Options) -> Learner:
-        known: Mapping[str, Any] = {"seed": told.seed, "known_rewards": told.known_rewards}
+    def build(context: LearnerContext, given: Options) -> Learner:
+        known: Mapping[str, Any] = {"seed": context.seed, "known_rewards": context.known_rewards}
         asked = {name: known[name] for name in GIVEN if name in parameters}
-        learner: Learner = call_function(text, where, make, told.structure, **asked, **given)
+        learner: Learner = call_function(text, where, make, context.structure, **asked, **given)
         try:
             check_learner(learner)
         except ModelError as error:

@@ -1,4 +1,4 @@
-"""A world: where episodes come from, be it a model or any Gymnasium environment."""
+"""Running episodes of a model or of any Gymnasium environment, and counting what happened."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BEYOND_NOISE = 10.0
 """Deviations of its noise by which a reward may leave its bounds: more has chance 10^-21."""
 
 
-class EnvironmentWorld:
+class EnvironmentRunner:
     """Episodes of a Gymnasium environment.
 
     An environment of ours draws from the generator that a simulated model would; any other is
@@ -219,7 +219,7 @@ MOST_AT_ONCE, ROOM = 256, 2**20
 """Episodes, and numbers of their states, that are written down before they are remembered."""
 
 
-class ModelWorld:
+class ModelRunner:
     """Whole episodes by compiled code; the learner is handed what happened, not the model."""
 
     def __init__(self, model: FactoredMDP, learner: Learner, rng: np.random.Generator) -> None:
@@ -312,7 +312,7 @@ def run_until_grown(
 Source: TypeAlias = "FactoredMDP | gymnasium.Env[Any, Any]"
 
 
-class World(Protocol):
+class EpisodeRunner(Protocol):
     """Runs episodes for a learner, which sees nothing but what is recorded."""
 
     def run(self, acting: Acting, logs: Logs, first: int, last: int) -> tuple[int, bool]:
@@ -320,7 +320,7 @@ class World(Protocol):
         ...
 
     def identity(self) -> str:
-        """What tells this world from others, as far as can be seen."""
+        """What tells this environment from others, as far as can be seen."""
         ...
 
     def random_state(self) -> dict[str, Any]:
@@ -332,17 +332,17 @@ class World(Protocol):
         ...
 
 
-def open_world(source: Source, learner: Learner, rng: np.random.Generator) -> World:
-    """The world of a FactoredMDP or of a Gymnasium environment, checked against the Structure."""
+def open_runner(source: Source, learner: Learner, rng: np.random.Generator) -> EpisodeRunner:
+    """What runs episodes of a FactoredMDP or an environment, checked against the Structure."""
     if isinstance(source, type):
         raise ModelError(
             f"learn: expected a FactoredMDP or a Gymnasium environment, found the class "
             f"{source.__name__}; make one."
         )
     if isinstance(source, FactoredMDP):
-        return ModelWorld(source, learner, rng)
+        return ModelRunner(source, learner, rng)
     if hasattr(source, "reset") and hasattr(source, "observation_space"):
-        return EnvironmentWorld(source, learner, rng)
+        return EnvironmentRunner(source, learner, rng)
     raise ModelError(
         f"learn: expected a FactoredMDP or a Gymnasium environment, found {show(source)}; load, "
         "build or make one."
@@ -404,17 +404,17 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
         ("action", () if joint else model.actions, () if joint else structure.actions),
         ("reward term", [r.name for r in model.rewards], [r.name for r in structure.rewards]),
     ):
-        for position, (name, told) in enumerate(zip(names, expected, strict=True)):
-            if name != told:
+        for position, (name, stated) in enumerate(zip(names, expected, strict=True)):
+            if name != stated:
                 raise ModelError(
-                    f"{noun} number {position} is {show(name)} in {what} and {show(told)} in the "
+                    f"{noun} number {position} is {show(name)} in {what} and {show(stated)} in the "
                     "structure; use the same names in the same order."
                 )
     for name in ("horizon", "discount"):
-        found, told = getattr(model, name), getattr(structure, name)
-        if found != told:
+        found, stated = getattr(model, name), getattr(structure, name)
+        if found != stated:
             raise ModelError(
-                f"{what} has {name} {found}, the structure {told}; give both the same."
+                f"{what} has {name} {found}, the structure {stated}; give both the same."
             )
     for reward, term in zip(model.rewards, structure.rewards, strict=True):
         if reward.low < term.low or reward.high > term.high or reward.sigma > term.sigma:

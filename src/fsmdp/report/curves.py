@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars
 
 
-TOLD_THE_MODEL = frozenset({"plan", "optimal"})
+KNOW_THE_MODEL = frozenset({"plan", "optimal"})
 """Learners of the catalogue that do not learn: they are given the model."""
 
 
@@ -35,7 +35,7 @@ class Trials:
     name: str  # the label as it was given
     label: str  # and as figures show it
     heuristic: bool
-    told: bool  # is given the model, so that it is no learner to compare
+    knows_model: bool  # the model is given to it, so that it is no learner to compare
     runs: tuple[Run, ...]
 
     @property
@@ -89,8 +89,8 @@ def all_trials_of_model(results: Results, model: str) -> tuple[Trials, ...]:
             _check_frames(run)
         heuristic = bool(runs) and runs[0].heuristic
         label = shown_label(learner.label, heuristic)
-        told = learner.learner in TOLD_THE_MODEL
-        found.append(Trials(learner.id, learner.label, label, heuristic, told, runs))
+        knows_model = learner.learner in KNOW_THE_MODEL
+        found.append(Trials(learner.id, learner.label, label, heuristic, knows_model, runs))
     return tuple(found)
 
 

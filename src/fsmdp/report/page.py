@@ -143,7 +143,9 @@ def with_interval(found: Interval) -> str:
 
 def _ranked(finals: Sequence[Row]) -> list[Row]:
     """Learners from best to worst, without those that were given the model."""
-    return sorted((one for one in finals if not one.trials.told), key=lambda one: _loss(one).mean)
+    return sorted(
+        (one for one in finals if not one.trials.knows_model), key=lambda one: _loss(one).mean
+    )
 
 
 def _loss(final: Row) -> Interval:
@@ -346,7 +348,7 @@ def _table(section: Section) -> str:
     text = f"Means over {count} seeds ± half of a 95 % t interval."
     if seeds[-1] < 2:
         text = "One seed."
-    if any(final.trials.told for final in section.finals):
+    if any(final.trials.knows_model for final in section.finals):
         text += " Rows marked “given the model” do not learn; they are what learning could come to."
     if any(final.trials.heuristic for final in section.finals):
         text += " Heuristic: confidence sets are scaled, so no guarantee holds."
@@ -365,8 +367,8 @@ def _row(final: Row, columns: Sequence[Column], finals: Sequence[Row]) -> str:
     badges = ""
     if trials.heuristic:
         badges += ' <span class="badge">heuristic</span>'
-    if trials.told:
-        badges += ' <span class="badge told">given the model</span>'
+    if trials.knows_model:
+        badges += ' <span class="badge given">given the model</span>'
     name = escape(trials.label.removesuffix(" (heuristic)"))
     cells = "".join(
         f'<td data-heading="{escape(column.heading)}">'
@@ -389,7 +391,7 @@ def _cell(final: Row, column: Column, best: bool) -> str:
 
 
 def _is_best(final: Row, column: Column, finals: Sequence[Row]) -> bool:
-    rivals = [one for one in finals if not one.trials.told and column.figure in one.figures]
+    rivals = [one for one in finals if not one.trials.knows_model and column.figure in one.figures]
     if final not in rivals or len(rivals) < 2:
         return False
     means = [one.figures[column.figure].mean for one in rivals]

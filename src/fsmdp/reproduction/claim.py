@@ -13,7 +13,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
 from fsmdp.report.charts import Chart
 
-Tell = Callable[[str], None]
+Callback = Callable[[str], None]
 """Called with what is being run."""
 
 
@@ -74,7 +74,7 @@ class Claim:
     statement: str
     what_was_run: str
     rule: str
-    run: Callable[[Form, int, Tell], Evidence]
+    run: Callable[[Form, int, Callback], Evidence]
     judge: Callable[[Evidence], Judgement]
     draw: Callable[[Evidence], Chart | tuple[Chart, ...]]
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.report.charts import Line
-from fsmdp.reproduction.claim import Tell
+from fsmdp.reproduction.claim import Callback
 from fsmdp.simulation.environment import make_env
 from fsmdp.solver.plan import plan
 
@@ -129,7 +129,7 @@ def measure(trial: Trial) -> polars.DataFrame:
     )
 
 
-def measure_all(trials: Sequence[Trial], workers: int, tell: Tell) -> polars.DataFrame:
+def measure_all(trials: Sequence[Trial], workers: int, callback: Callback) -> polars.DataFrame:
     """All trials on the workbench's local executor, in the order in which they were given.
 
     A single worker is this process: starting another takes longer than a short run.
@@ -142,7 +142,7 @@ def measure_all(trials: Sequence[Trial], workers: int, tell: Tell) -> polars.Dat
             if isinstance(frame, Exception):
                 raise frame
             frames[position] = frame
-            tell(f"{len(frames)} of {len(trials)} runs")
+            callback(f"{len(frames)} of {len(trials)} runs")
     return polars.concat([frames[position] for position in range(len(trials))])
 
 

@@ -276,12 +276,12 @@ def reproduce(
     findings = []
     for number, claim in enumerate(claims):
 
-        def tell(text: str, number: int = number) -> None:
+        def callback(text: str, number: int = number) -> None:
             if progress is not None:
                 progress(number, len(claims), text)
 
-        tell(claim.name)
-        evidence, seconds = _evidence(claim, target / claim.name, form, seed, again, tell)
+        callback(claim.name)
+        evidence, seconds = _evidence(claim, target / claim.name, form, seed, again, callback)
         findings.append(_finding(claim, evidence, seconds, form, target))
         _write_pages(target, tuple(findings), form)
     if progress is not None:
@@ -290,13 +290,13 @@ def reproduce(
 
 
 def _evidence(
-    claim: Claim, folder: Path, form: Form, seed: int, again: bool, tell: Callable[[str], None]
+    claim: Claim, folder: Path, form: Form, seed: int, again: bool, callback: Callable[[str], None]
 ) -> tuple[Evidence, float]:
     found = None if again else read_evidence(folder, form, seed)
     if found is not None:
         return found
     began = time.perf_counter()
-    evidence = claim.run(form, seed, tell)
+    evidence = claim.run(form, seed, callback)
     seconds = time.perf_counter() - began
     write_evidence(folder, evidence, form, seed, seconds)
     return evidence, seconds

@@ -72,13 +72,13 @@ class Planned:
 
 
 class Learner(Protocol):
-    """The world counts, the learner plans from what was counted.
+    """Episodes are counted, and the learner plans from the counts.
 
     `CountingLearner` has all of it but `replan` and `describe`.
     """
 
     structure: Structure
-    """What it was told; the world is checked against it."""
+    """What it was told; the environment is checked against it."""
 
     name: str
     """How results, messages and checkpoints call it."""

@@ -87,8 +87,10 @@ def options_in_words(options: Options, joint: str) -> list[str]:
 def builder(learner: Callable[..., Learner]) -> Callable[[LearnerContext, Options], Learner]:
     """How a learner is built whose arguments are what it is told, and its options by name."""
 
-    def build(told: LearnerContext, options: Options) -> Learner:
-        return learner(told.structure, seed=told.seed, known_rewards=told.known_rewards, **options)
+    def build(context: LearnerContext, options: Options) -> Learner:
+        return learner(
+            context.structure, seed=context.seed, known_rewards=context.known_rewards, **options
+        )
 
     return build
 

@@ -18,7 +18,7 @@ from fsmdp.learning.run.history import SERIES
 from fsmdp.model.structure import Structure
 from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays
 
-FORMAT = 6
+FORMAT = 7
 
 REMEDY = "use another file, or remove this one to start anew"
 

@@ -18,7 +18,7 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.environments import Source, World, open_world
+from fsmdp.learning.environments import EpisodeRunner, Source, open_runner
 from fsmdp.learning.learners.learner import Learner, Planned, check_learner, check_planned
 from fsmdp.learning.options import as_seed
 from fsmdp.learning.run.checkpoint import (
@@ -45,7 +45,7 @@ BATCH = 10_000
 
 
 def learn(
-    world: Source,
+    environment: Source,
     learner: Learner,
     episodes: int,
     seed: int = 0,
@@ -72,7 +72,7 @@ def learn(
     checkpoint_every = as_whole(checkpoint_every, "checkpoint_every", 1)
     check_learner(learner)
     rng = generator(as_seed(seed), Purpose.LEARNING)
-    run = _Run(open_world(world, learner, rng), learner, episodes, seed)
+    run = _Run(open_runner(environment, learner, rng), learner, episodes, seed)
     path = None if checkpoint is None else check_path(checkpoint)
     if path is not None and path.exists():
         run.resume(path)
@@ -94,8 +94,8 @@ def learn(
 class _Run:
     """A run in progress: how far it is, what is being followed, and what was logged."""
 
-    def __init__(self, world: World, learner: Learner, episodes: int, seed: int) -> None:
-        self.world, self.learner = world, learner
+    def __init__(self, runner: EpisodeRunner, learner: Learner, episodes: int, seed: int) -> None:
+        self.runner, self.learner = runner, learner
         self.done = 0
         self.planned: Planned | None = None
         self.due = True
@@ -103,7 +103,7 @@ class _Run:
         self.series["replans"] = np.zeros(episodes, dtype=np.bool_)
         self.logs = Logs(**{name: self.series[name] for name in Logs._fields})
         self.most = learner.structure.largest_return
-        self.identity = {"seed": str(seed), "world": world.identity()} | identify(learner)
+        self.identity = {"seed": str(seed), "environment": runner.identity()} | identify(learner)
 
     def advance(self, last: int) -> None:
         """Plan if it is due, then run episodes until the next plan is."""
@@ -113,7 +113,7 @@ class _Run:
             series["replans"][self.done] = True
             series["seconds_planning"][self.done] = time.perf_counter() - began
         planned, began = self.planned, time.perf_counter()
-        reached, self.due = self.world.run(planned.acting, self.logs, self.done, last)
+        reached, self.due = self.runner.run(planned.acting, self.logs, self.done, last)
         ran = slice(self.done, reached)
         series["seconds_acting"][ran] = (time.perf_counter() - began) / (reached - self.done)
         values = series["optimistic_values"]
@@ -135,7 +135,7 @@ class _Run:
             | {
                 "done": np.array(self.done),
                 "due": np.array(self.due),
-                "world": np.array(json.dumps(self.world.random_state())),
+                "environment": np.array(json.dumps(self.runner.random_state())),
             },
         )
 
@@ -166,7 +166,10 @@ class _Run:
         for name, values in self.series.items():
             values[:done] = series[name]
         take(path, lambda: learner.restore(under_prefix("learner", arrays)))
-        take(path, lambda: self.world.set_random_state(json.loads(one(arrays, "world", np.str_))))
+        take(
+            path,
+            lambda: self.runner.set_random_state(json.loads(one(arrays, "environment", np.str_))),
+        )
         self.due = take(path, lambda: one(arrays, "due", np.bool_))
         self.done, learner.statistics = done, statistics
 

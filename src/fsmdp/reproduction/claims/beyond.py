@@ -22,7 +22,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.variables import Scope
 from fsmdp.report.charts import Chart, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.losses import (
     EnumeratedOptimum,
     Optimum,
@@ -103,7 +103,7 @@ LEARNERS: dict[str, Callable[[FactoredMDP, int], Learner]] = {
 }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """The same seeds with each part changed alone, and bounds for both kinds of weights."""
     sizes = SIZES[form]
     trials = [
@@ -117,10 +117,10 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         for name, make in LEARNERS.items()
         for number in range(sizes.seeds)
     ]
-    curves = measure_all(trials, sizes.workers, lambda text: tell(f"beyond: {text}"))
+    curves = measure_all(trials, sizes.workers, lambda text: callback(f"beyond: {text}"))
     bounds = []
     for machines in sizes.planned:
-        tell(f"beyond: bounds of ring {machines}")
+        callback(f"beyond: bounds of ring {machines}")
         bounds.append(_bounds(machines))
     return Evidence(
         {

@@ -24,7 +24,7 @@ from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Repeats, Verdict
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
 from fsmdp.reproduction.models import fitted_exponent
 
@@ -50,7 +50,7 @@ SIZES = {
 }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """Both learners on both models, and the exact values that they should reach."""
     sizes = SIZES[form]
     trials = [
@@ -65,7 +65,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         for number in range(sizes.seeds)
         for learner in (PRODUCT, OURS)
     ]
-    measured = measure_all(trials, sizes.workers, tell).select(
+    measured = measure_all(trials, sizes.workers, callback).select(
         "model", "learner", "seed", "episode", "regret", "optimistic_value"
     )
     regret = polars.concat(

@@ -20,7 +20,7 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable
 from fsmdp.report.charts import Chart, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Repeats, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Repeats, Verdict
 from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
@@ -128,7 +128,7 @@ def practical(model: FactoredMDP, seed: int) -> Learner:
     return UCRLFactored(model.structure(Basis.singles(model)), seed=seed, empirical_weight=0)
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """The same learner on both models, and the diameter of both."""
     sizes = SIZES[form]
     both = {
@@ -140,8 +140,8 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         for name, islands in both.items()
         for number in range(sizes.seeds)
     ]
-    curves = measure_all(trials, sizes.workers, lambda text: tell(f"diameter: {text}"))
-    tell("diameter: travelling between all pairs of states")
+    curves = measure_all(trials, sizes.workers, lambda text: callback(f"diameter: {text}"))
+    callback("diameter: travelling between all pairs of states")
     return Evidence(
         {
             "curves": thinned(curves).select("model", "seed", "episode", "regret"),

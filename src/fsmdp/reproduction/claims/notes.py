@@ -9,7 +9,7 @@ import polars
 
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.losses import thinned
 from fsmdp.reproduction.notes import deviations, networks, programs, theorems
 from fsmdp.reproduction.notes.finding import CONFIRMED, NOT_REPAIRED, NOT_SEEN, note_verdict
@@ -45,18 +45,18 @@ SIZES = {
 }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """The run or the computation of each note."""
     sizes = SIZES[form]
-    tell("notes: networks")
+    callback("notes: networks")
     found = [
         networks.scopes(sizes.draws, seed),
         networks.widths(sizes.chains, sizes.cliques, seed),
     ]
-    tell("notes: deviations")
+    callback("notes: deviations")
     coverage = deviations.coverage(sizes.visits, sizes.coverage_runs, seed)
     found.append(deviations.random_visits(coverage))
-    learning = programs.run_learners(sizes.runs, seed, lambda text: tell(f"notes: {text}"))
+    learning = programs.run_learners(sizes.runs, seed, lambda text: callback(f"notes: {text}"))
     slacks = programs.slacks(learning)
     found += [programs.tightness(slacks), programs.norms(learning)]
     found.append(deviations.osband_radius((1, 2, 4, 8, 16), (0.5, 0.05, 1e-3, 1e-6)))

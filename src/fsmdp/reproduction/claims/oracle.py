@@ -17,7 +17,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.models import band_model, fitted_exponent, seconds_of
 
 MOST_EXPONENT = 2.0
@@ -61,11 +61,11 @@ SWEEPS = {
 }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """Time the oracle while one size grows, and compare with enumeration where that is possible."""
     sizes, rows, timed, agreement = SIZES[form], [], [], []
     for sweep, size, model in _models(sizes, seed):
-        tell(f"oracle: {sweep} {size}")
+        callback(f"oracle: {sweep} {size}")
         network, intervals = network_of_model(model, Basis.singles(model))
         weights = _weights(len(network.basis), seed)
         largest = network.elimination.largest_table
@@ -83,7 +83,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         seconds, _ = seconds_of(partial(separate, network, intervals, weights))
         timed.append(_time(sweep, size, grown, ELIMINATION, seconds))
     for size in sizes.enumerated:
-        tell(f"enumeration: {size} variables")
+        callback(f"enumeration: {size} variables")
         model = band_model(size, seed=seed)
         network, intervals = network_of_model(model, Basis.singles(model))
         weights = _weights(len(network.basis), seed)

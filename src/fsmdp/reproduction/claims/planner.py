@@ -19,7 +19,7 @@ from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.models import fitted_exponent, seconds_of
 
 EPSILON = 0.01
@@ -45,10 +45,10 @@ SIZES = {
 }
 
 
-def run(form: Form, _seed: int, tell: Tell) -> Evidence:
+def run(form: Form, _seed: int, callback: Callback) -> Evidence:
     """All planners on the same problems, one size growing at a time; nothing is random."""
     sizes, values, timed = SIZES[form], [], []
-    tell("planner: compiling")
+    callback("planner: compiling")
     small = sysadmin(2, horizon=2)
     for _, planner in _planners(with_ellipsoid=True):
         planner.solve(problem_of_model(small, Basis.singles(small), "uniform"))
@@ -57,7 +57,7 @@ def run(form: Form, _seed: int, tell: Tell) -> Evidence:
         problem = problem_of_model(model, basis, "uniform")
         n_weights = model.horizon * len(problem.network.basis)
         for method, planner in _planners(n_weights <= sizes.most_ellipsoid_weights):
-            tell(f"planner: {method}, {sweep} {size}")
+            callback(f"planner: {method}, {sweep} {size}")
             repeats = 1 if method == ELLIPSOID or form is Form.FULL else 3
             seconds, plan = seconds_of(partial(planner.solve, problem), repeats)
             value = float(problem.means @ plan.bound.weights[0])

@@ -22,7 +22,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
 
 IN_THE_SPAN = 1e-9
@@ -60,11 +60,13 @@ SIZES = {
 }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """Count members of the family whose Q* a basis spans, then let learners loose on members."""
     sizes = SIZES[form]
     spans = [
-        row for bits in sizes.span_bits for row in spanned_fractions(bits, sizes.models, seed, tell)
+        row
+        for bits in sizes.span_bits
+        for row in spanned_fractions(bits, sizes.models, seed, callback)
     ]
     trials = [
         Trial(
@@ -81,7 +83,7 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
     return Evidence(
         {
             "spans": polars.DataFrame(spans),
-            "regret": thinned(measure_all(trials, sizes.workers, tell)).select(
+            "regret": thinned(measure_all(trials, sizes.workers, callback)).select(
                 "bits", "features", "seed", "episode", "regret"
             ),
             "bounds": polars.DataFrame([_bound(bits, sizes.episodes) for bits in sizes.bits]),
@@ -89,9 +91,11 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
     )
 
 
-def spanned_fractions(bits: int, models: int, seed: int, tell: Tell) -> list[dict[str, Any]]:
+def spanned_fractions(
+    bits: int, models: int, seed: int, callback: Callback
+) -> list[dict[str, Any]]:
     """By kind and number of functions: the fraction of sampled MDPs whose Q* lies in the span."""
-    tell(f"proposition: {models} members of the family with {bits} bits")
+    callback(f"proposition: {models} members of the family with {bits} bits")
     rng = generator(seed, Purpose.REPRODUCTION, "bits", bits)
     optima = [
         EnumeratedOptimum.of(proposition_one(bits, seed=seed * 10**6 + number)).values[0]

@@ -17,7 +17,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.models import band_model
 
 MOST_DIFFERENCE = 1e-5
@@ -41,11 +41,11 @@ SIZES = {
 MOST_ENUMERATED = 12
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """Solve both programs on random models with random intervals, and count rows of both."""
     sizes, values, rows = SIZES[form], [], []
     for number in range(sizes.models):
-        tell(f"reformulation: random model {number + 1} of {sizes.models}")
+        callback(f"reformulation: random model {number + 1} of {sizes.models}")
         model = random_model(
             seed * 1000 + number, variables=3, actions=2, horizon=HORIZON, largest_size=2
         )

@@ -17,7 +17,7 @@ from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.theory import regret_bound, symmetric_regret_bound
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
@@ -88,7 +88,7 @@ class Realizable:
         return UCRLFactored(structure, seed=seed, delta=DELTA, empirical_weight=0, **options)
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """Main runs of every variant on two families, then one size at a time."""
     sizes = SIZES[form]
     variants: dict[str, dict[str, Any]] = {
@@ -117,9 +117,11 @@ def run(form: Form, seed: int, tell: Tell) -> Evidence:
         _trial({"sweep": sweep, "size": size}, model, {}, sizes.sweep_episodes, seed)
         for sweep, size, model in sweeps
     ]
-    curves = thinned(measure_all(trials, sizes.workers, _prefixed("regret", tell)))
+    curves = thinned(measure_all(trials, sizes.workers, _prefixed("regret", callback)))
     ends = final_regret(
-        measure_all(swept, sizes.workers, _prefixed("regret against sizes", tell)), "sweep", "size"
+        measure_all(swept, sizes.workers, _prefixed("regret against sizes", callback)),
+        "sweep",
+        "size",
     )
     return Evidence(
         {
@@ -149,8 +151,8 @@ def _swept(sweep: str, size: int) -> Realizable:
     return Realizable(horizon=size) if sweep == "horizon" else Realizable(degree=size)
 
 
-def _prefixed(words: str, tell: Tell) -> Tell:
-    return lambda text: tell(f"{words}: {text}")
+def _prefixed(words: str, callback: Callback) -> Callback:
+    return lambda text: callback(f"{words}: {text}")
 
 
 def _means(curves: polars.DataFrame) -> polars.DataFrame:

@@ -14,7 +14,7 @@ from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart
-from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.contrasts import action_sets, bellman_rank, blocks, eluder, running_times
 from fsmdp.reproduction.contrasts.contrast import GROWS
 
@@ -66,19 +66,19 @@ def models(sizes: Sizes, seed: int) -> dict[str, list[FactoredMDP]]:
     }
 
 
-def run(form: Form, seed: int, tell: Tell) -> Evidence:
+def run(form: Form, seed: int, callback: Callback) -> Evidence:
     """The five measurements."""
     sizes = SIZES[form]
     small = models(sizes, seed)
-    tell("subsumed: Eluder dimension")
+    callback("subsumed: Eluder dimension")
     tables = {eluder.TABLE: eluder.measure(sizes.bits, seed)}
-    tell("subsumed: Bellman rank")
+    callback("subsumed: Bellman rank")
     tables[bellman_rank.TABLE] = bellman_rank.measure(small, seed)
-    tell("subsumed: blocks")
+    callback("subsumed: blocks")
     tables[blocks.TABLE] = blocks.measure(small)
-    tell("subsumed: actions")
+    callback("subsumed: actions")
     tables[action_sets.TABLE] = action_sets.measure(sizes.rings)
-    timed = {running_times.TABLE: running_times.measure(sizes.timed, sizes.repeats, tell)}
+    timed = {running_times.TABLE: running_times.measure(sizes.timed, sizes.repeats, callback)}
     return Evidence(tables, {**timed, SUMMARY: summary(Evidence(tables, timed))})
 
 

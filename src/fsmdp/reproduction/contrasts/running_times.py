@@ -14,7 +14,7 @@ from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.report.charts import Line, Panel
-from fsmdp.reproduction.claim import Tell, Verdict
+from fsmdp.reproduction.claim import Callback, Verdict
 from fsmdp.reproduction.claims.planner import EPSILON, paper_operations
 from fsmdp.reproduction.contrasts.contrast import Contrast, Judged
 from fsmdp.reproduction.models import fitted_exponent, seconds_of
@@ -34,14 +34,14 @@ def one_program(variables: int, horizon: int, size: int, width: int) -> float:
     return float(n**2.5 * math.log(n / EPSILON))
 
 
-def measure(machines: Sequence[int], repeats: int, tell: Tell) -> polars.DataFrame:
+def measure(machines: Sequence[int], repeats: int, callback: Callback) -> polars.DataFrame:
     """Rings planned by the joint program and by stages, with both counts."""
     rows = []
     small = sysadmin(2, horizon=HORIZON)
     for planner in (Joint(), Stagewise()):  # compiled before it is timed
         planner.solve(problem_of_model(small, Basis.singles(small), "uniform"))
     for m in machines:
-        tell(f"running times: {m} machines")
+        callback(f"running times: {m} machines")
         model = sysadmin(m, horizon=HORIZON)
         problem = problem_of_model(model, Basis.singles(model), "uniform")
         joint, _ = seconds_of(partial(Joint().solve, problem), repeats)

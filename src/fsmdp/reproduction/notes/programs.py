@@ -19,7 +19,7 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.reproduction.claim import Repeats, Tell
+from fsmdp.reproduction.claim import Callback, Repeats
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
 from fsmdp.reproduction.notes.finding import Finding
 from fsmdp.solver.plan import plan as make_plan
@@ -54,7 +54,7 @@ def _learner(preset: str, model: FactoredMDP, seed: int) -> Learner:
     )
 
 
-def run_learners(runs: Runs, seed: int, tell: Tell) -> polars.DataFrame:
+def run_learners(runs: Runs, seed: int, callback: Callback) -> polars.DataFrame:
     """Regret, slack, widths and norms, an episode a row."""
     trials = [
         Trial(
@@ -68,7 +68,7 @@ def run_learners(runs: Runs, seed: int, tell: Tell) -> polars.DataFrame:
         for name in (REALIZABLE, OTHER)
         for number in range(runs.seeds)
     ]
-    return measure_all(trials, runs.workers, tell)
+    return measure_all(trials, runs.workers, callback)
 
 
 def slack_in_the_limit(model: FactoredMDP) -> float:

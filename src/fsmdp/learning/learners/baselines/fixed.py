@@ -131,18 +131,18 @@ def _table(structure: Structure, act: Act, limit: int) -> Integers:
     return np.array(chosen, dtype=np.int64)
 
 
-def _build_plan(told: LearnerContext, options: Options) -> Learner:
+def _build_plan(context: LearnerContext, options: Options) -> Learner:
     method = options["method"]
     label = f"plan of the known model, {method}"
-    return FixedPolicy(told.structure, told.policy(method), label=label)
+    return FixedPolicy(context.structure, context.policy(method), label=label)
 
 
-def _build_optimal(told: LearnerContext, _: Options) -> Learner:
-    return FixedPolicy(told.structure, told.policy("exact"), label="exact optimum")
+def _build_optimal(context: LearnerContext, _: Options) -> Learner:
+    return FixedPolicy(context.structure, context.policy("exact"), label="exact optimum")
 
 
-def _build_random(told: LearnerContext, _: Options) -> Learner:
-    return RandomLearner(told.structure)
+def _build_random(context: LearnerContext, _: Options) -> Learner:
+    return RandomLearner(context.structure)
 
 
 PLAN = LearnerEntry(

@@ -181,20 +181,20 @@ def feature_rows(learner: EnumeratedLearner, features: Features) -> Floats:
 FEATURES = {"basis": action_features, "one-hot": one_hot_features}
 
 
-def from_features(told: LearnerContext, options: Options) -> dict[str, Any]:
+def from_features(context: LearnerContext, options: Options) -> dict[str, Any]:
     """Arguments of learners that are linear in features of state and action."""
     return {
-        "structure": told.structure,
-        "features": FEATURES[options["features"]](told.structure),
+        "structure": context.structure,
+        "features": FEATURES[options["features"]](context.structure),
         "delta": options["delta"],
-        "seed": told.seed,
+        "seed": context.seed,
         "scale": options["scale"],
-        "known_rewards": told.known_rewards,
+        "known_rewards": context.known_rewards,
     }
 
 
-def _build(told: LearnerContext, options: Options) -> Learner:
-    return LSVIUCB(**from_features(told, options))
+def _build(context: LearnerContext, options: Options) -> Learner:
+    return LSVIUCB(**from_features(context, options))
 
 
 ENTRY = LearnerEntry(

@@ -112,9 +112,9 @@ class MatrixRL(EnumeratedLearner):
 STATES, BASIS = "one-hot", "basis"
 
 
-def _build(told: LearnerContext, options: Options) -> Learner:
-    following = state_features(told.structure) if options["following"] == BASIS else None
-    return MatrixRL(following=following, **from_features(told, options))
+def _build(context: LearnerContext, options: Options) -> Learner:
+    following = state_features(context.structure) if options["following"] == BASIS else None
+    return MatrixRL(following=following, **from_features(context, options))
 
 
 ENTRY = LearnerEntry(

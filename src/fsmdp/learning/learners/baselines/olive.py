@@ -318,15 +318,15 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
         return array
 
 
-def _build(told: LearnerContext, options: Options) -> Learner:
+def _build(context: LearnerContext, options: Options) -> Learner:
     return OLIVE(
-        told.structure,
-        grid_values(told.structure, told.known_rewards, options["levels"]),
-        told.seed,
+        context.structure,
+        grid_values(context.structure, context.known_rewards, options["levels"]),
+        context.seed,
         accuracy=options["accuracy"],
         rank=options["rank"],
         batch=options["batch"],
-        known_rewards=told.known_rewards,
+        known_rewards=context.known_rewards,
     )
 
 
