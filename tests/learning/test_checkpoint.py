@@ -28,9 +28,9 @@ ROOT = Path(__file__).parents[2]
 def test_a_run_that_was_cut_off_resumes_bit_for_bit(name, use_env, tmp_path):
     model = domains.sysadmin(4, horizon=5)
     make = learners(model.structure(fsmdp.Basis.pairs(model)), model.rewards)[name]
-    world = fsmdp.make_env(model) if use_env else model
+    environment = fsmdp.make_env(model) if use_env else model
     whole_learner, path = make(), tmp_path / "run.npz"
-    whole = fsmdp.learn(world, whole_learner, episodes=23, seed=4)
+    whole = fsmdp.learn(environment, whole_learner, episodes=23, seed=4)
 
     class CutOffError(Exception):
         pass
@@ -41,13 +41,13 @@ def test_a_run_that_was_cut_off_resumes_bit_for_bit(name, use_env, tmp_path):
 
     options = {"episodes": 23, "seed": 4, "checkpoint": path, "checkpoint_every": 5}
     with pytest.raises(CutOffError):
-        fsmdp.learn(world, make(), **options, progress=cut_off)
-    world = fsmdp.make_env(model) if use_env else model
+        fsmdp.learn(environment, make(), **options, progress=cut_off)
+    environment = fsmdp.make_env(model) if use_env else model
     resumed_learner = make()
-    resumed = fsmdp.learn(world, resumed_learner, **options)
+    resumed = fsmdp.learn(environment, resumed_learner, **options)
     assert_same_history(whole, resumed)
     assert_same_counts(whole_learner, resumed_learner)
-    again = fsmdp.learn(world, make(), **options)
+    again = fsmdp.learn(environment, make(), **options)
     assert_same_history(whole, again)
     assert not list(tmp_path.glob("*.partial"))
 
@@ -72,11 +72,11 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         fsmdp.learn(model, fsmdp.UCRLFactored(structure), 4, checkpoint=path)
 
 
-def short_run(path, make=None, world=None, episodes=4, **options):
+def short_run(path, make=None, environment=None, episodes=4, **options):
     model = domains.sysadmin(2, horizon=3)
     structure = model.structure(fsmdp.Basis.singles(model))
     learner = fsmdp.PSRLFactored(structure) if make is None else make(structure)
-    return fsmdp.learn(world or model, learner, episodes, checkpoint=path, **options)
+    return fsmdp.learn(environment or model, learner, episodes, checkpoint=path, **options)
 
 
 OTHER_RUNS = {
@@ -89,7 +89,7 @@ OTHER_RUNS = {
             s, known_rewards=domains.sysadmin(2, horizon=3).rewards
         )
     },
-    "environment": {"world": fsmdp.make_env(domains.sysadmin(2, horizon=3))},
+    "environment": {"environment": fsmdp.make_env(domains.sysadmin(2, horizon=3))},
 }
 
 
@@ -111,7 +111,7 @@ def test_a_model_with_other_probabilities_is_another_run(tmp_path):
     path, structure = tmp_path / "run.npz", switch(0.5).structure(fsmdp.Basis.singles(switch(0.5)))
     fsmdp.learn(switch(0.5), fsmdp.PSRLFactored(structure), 3, checkpoint=path)
     fsmdp.learn(switch(0.5), fsmdp.PSRLFactored(structure), 3, checkpoint=path)
-    with pytest.raises(ModelError, match="another run: its world is FactoredMDP"):
+    with pytest.raises(ModelError, match="another run: its environment is FactoredMDP"):
         fsmdp.learn(switch(0.6), fsmdp.PSRLFactored(structure), 3, checkpoint=path)
 
 
@@ -166,7 +166,7 @@ WRONG_PARTS = {
     "planned/policy/lookup/input_slot": lambda a: a + 10**6,
     "planned/policy/lookup/defaults": lambda a: a - 10**6,
     "series/returns": lambda a: a[1:],
-    "world": lambda a: np.array("not json"),
+    "environment": lambda a: np.array("not json"),
     "done": lambda a: np.array("four"),
     "format": lambda a: a + 1,
     "identity": lambda a: np.array("[]"),
@@ -238,9 +238,9 @@ LONG_RUNS = {
 def long_run(name, path, use_env=False, progress=None):
     model = domains.sysadmin(3, horizon=4)
     learner = LONG_RUNS[name](model.structure(fsmdp.Basis.singles(model)), model.rewards)
-    world = fsmdp.make_env(model) if use_env else model
+    environment = fsmdp.make_env(model) if use_env else model
     options = {"checkpoint": path, "checkpoint_every": 3, "progress": progress}
-    return learner, fsmdp.learn(world, learner, episodes=400, seed=6, **options)
+    return learner, fsmdp.learn(environment, learner, episodes=400, seed=6, **options)
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.slow)])

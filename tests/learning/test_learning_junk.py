@@ -43,7 +43,7 @@ CALLS = {
     "learn": (
         fsmdp.learn,
         {
-            "world": RING,
+            "environment": RING,
             "learner": LEARNT,
             "episodes": 1,
             "seed": 0,
@@ -131,7 +131,7 @@ CALLS = {
 STRUCTURES = ("structure",)  # the very thing that was asked for
 ACCEPTED = {
     "learn": {
-        "world": MODEL,
+        "environment": MODEL,
         "learner": ("learner",),
         "seed": ZERO,
         "checkpoint": (*NAME, *NONE),
