@@ -46,9 +46,8 @@ def searched(model):
     """A plan with the proof of a search that did not look at all states."""
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="programs")
     found = search(model, plan.bound.basis, plan.bound.weights, trials=5)
-    proof = proof_by_search(model, unchanged(model), found)
-    bound = replace(plan.bound, at_start=found.upper_bound, proof=proof.name, start_proof=proof)
-    return replace(plan, bound=bound)
+    proof = proof_by_search(model, unchanged(model), found, found.upper_bound)
+    return replace(plan, bound=replace(plan.bound, at_start=(proof,)))
 
 
 def by_programs(model):
