@@ -65,7 +65,7 @@ class Attack:
         assert "Traceback" not in err, (number, err)
         return process.returncode != 0
 
-    def tell(self, capsys, found):
+    def callback(self, capsys, found):
         with capsys.disabled():
             print(f"\n{self.arguments[0]}: kills {self.counts}, found afterwards {found}")
 
@@ -89,7 +89,7 @@ def test_a_plan_is_old_or_whole(tmp_path, capsys):
     again = fsmdp.load_plan(path)
     assert again.upper_bound == whole.upper_bound
     assert (again.q_entries == whole.q_entries).all()
-    attack.tell(capsys, found)
+    attack.callback(capsys, found)
 
 
 def test_a_learner_goes_on_from_its_checkpoint(tmp_path, capsys):
@@ -115,7 +115,7 @@ def test_a_learner_goes_on_from_its_checkpoint(tmp_path, capsys):
             path.unlink()  # done, in spite of all kills: begin again
     _, after = run(*arguments(path.parent))
     assert numbers(after) == numbers(printed)
-    attack.tell(capsys, found)
+    attack.callback(capsys, found)
 
 
 def test_a_run_is_whole_or_not_there(tmp_path, capsys):
@@ -136,7 +136,7 @@ def test_a_run_is_whole_or_not_there(tmp_path, capsys):
             shutil.rmtree(folder)
     run(*arguments(folder))
     assert episodes_of(folder) == episodes_of(tmp_path / "whole")
-    attack.tell(capsys, found)
+    attack.callback(capsys, found)
 
 
 def test_a_sweep_goes_on_where_it_was(tmp_path, capsys):
@@ -156,7 +156,7 @@ def test_a_sweep_goes_on_where_it_was(tmp_path, capsys):
             shutil.rmtree(tmp_path / "killed")
     run("compare", specification, "--output", tmp_path / "killed")
     assert episodes_of(tmp_path / "killed") == episodes_of(tmp_path / "whole")
-    attack.tell(capsys, found)
+    attack.callback(capsys, found)
 
 
 def test_results_of_the_competitions_are_whole_or_not_there(tmp_path, capsys):
@@ -171,4 +171,4 @@ def test_results_of_the_competitions_are_whole_or_not_there(tmp_path, capsys):
             shutil.rmtree(folder)
     run(*asked, "--output", folder)
     assert len(read_results(folder)) == 2
-    attack.tell(capsys, found)
+    attack.callback(capsys, found)

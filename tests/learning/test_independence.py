@@ -11,7 +11,7 @@ from tests.learning.learning_models import coins, contains, shop, true_means
 import fsmdp
 from fsmdp.errors import ModelError
 from fsmdp.learning.cells.products import products_of
-from fsmdp.learning.sampled.model import model_of
+from fsmdp.learning.sampled import model_of
 
 
 def singles_alone(structure):
@@ -218,7 +218,7 @@ def test_the_solver_inside_posterior_sampling_ends_near_the_optimum():
 
 
 def test_a_large_draw_is_fitted_and_the_program_is_a_candidate(monkeypatch):
-    monkeypatch.setattr("fsmdp.learning.sampled.model.EXACTLY", -1.0)
+    monkeypatch.setattr("fsmdp.learning.sampled.EXACTLY", -1.0)
     model = fsmdp.domains.sysadmin(5, horizon=6)
     structure = model.structure(fsmdp.Basis.singles(model))
     learner = fsmdp.PSRLFactored(structure, planner="solver", known_rewards=model.rewards)

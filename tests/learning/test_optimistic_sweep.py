@@ -206,7 +206,7 @@ def test_it_ends_at_the_optimum_and_a_checkpoint_goes_on(tmp_path):
 
 
 def test_where_states_are_too_many_the_program_bounds_and_candidates_act(monkeypatch):
-    monkeypatch.setattr("fsmdp.learning.sampled.optimistic_sweep.SECONDS", -1.0)
+    monkeypatch.setattr("fsmdp.learning.sampled.SECONDS", -1.0)
     model = fsmdp.domains.sysadmin(4, horizon=5)
     learner = hopeful(model)
     assert learner.optimistic_sweep is None

@@ -7,10 +7,17 @@ import polars
 import pytest
 
 from fsmdp.domains import influence, sysadmin
-from fsmdp.reproduction.claim import Evidence, Form, Verdict
+from fsmdp.reproduction.claim import (
+    CONFIRMED,
+    NOT_REPAIRED,
+    NOT_SEEN,
+    Evidence,
+    Form,
+    Verdict,
+    note_verdict,
+)
 from fsmdp.reproduction.claims import notes
 from fsmdp.reproduction.notes import deviations, networks, programs, theorems
-from fsmdp.reproduction.notes.finding import CONFIRMED, NOT_REPAIRED, NOT_SEEN, note_verdict
 
 
 def silent(_):

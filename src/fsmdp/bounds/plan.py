@@ -261,7 +261,7 @@ class Plan:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw policy and bound over time; see `fsmdp.plot.plan`."""
-        from fsmdp.report.plot.plans import plan
+        from fsmdp.report.plot import plan
 
         return plan(self, ax)
 

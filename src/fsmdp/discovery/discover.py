@@ -159,7 +159,7 @@ class Discovery:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the network and return the axes; see `fsmdp.plot.discovery`."""
-        from fsmdp.report.plot.discoveries import discovery
+        from fsmdp.report.plot import discovery
 
         return discovery(self, ax)
 

@@ -372,7 +372,7 @@ class FactoredMDP(Compared):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the network of variables; see `fsmdp.plot.model`."""
-        from fsmdp.report.plot.models import model
+        from fsmdp.report.plot import model
 
         return model(self, ax)
 

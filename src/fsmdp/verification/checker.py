@@ -1101,7 +1101,7 @@ def decimal(number: Fraction, down: bool = False, digits: int = 12) -> str:
 def check(
     model: Model,
     claim: Claim,
-    tell: Callable[[str], None] = lambda _: None,
+    callback: Callable[[str], None] = lambda _: None,
     start_values: Callable[..., tuple[Fraction | None, Fraction]] | None = None,
 ) -> Verdict:
     """Prove or refute what a plan claims of a model.
@@ -1109,9 +1109,9 @@ def check(
     `start_values(model, claim, held, tell)` proves tighter claims for the start of more states than
     this file can: the one in `values.py`, which needs numpy.
     """
-    tell("proving invariants")
+    callback("proving invariants")
     held, sizes = prove_invariants(model, claim.invariants), dict(model.sizes)
-    tell("averaging functions")
+    callback("averaging functions")
     limits = limits_of(model, claim, held, sizes)
     terms = [[*own, *limits] for own in terms_of(model, claim)]
     try:
@@ -1128,7 +1128,7 @@ def check(
         raise TooWideError(f"too much work: {sums} entries to add up; the limit is {MOST_SUMS}")
     for step in range(len(claim.weights)):
         made: Made = {}
-        tell(f"step {step + 1} of {len(claim.weights)}")
+        callback(f"step {step + 1} of {len(claim.weights)}")
         found.append([schedule.maximum(action, step, made) for action in range(len(terms))])
     steps = [Fraction(max(row), UNITS) for row in found]
     worst = steps.index(max(steps))
@@ -1144,13 +1144,13 @@ def check(
     at_start: tuple[Fraction | None, Fraction] | None = None
     reason = ""
     if max(steps) <= 0 and claim.start and claim.at_start is not None and claim.at_start < bound:
-        tell("computing values of states")
+        callback("computing values of states")
         try:
             most_work = FEW_WORK if start_values else MOST_WORK
             if claim.start.states is None:
                 at_start = values_at_start(model, claim, most_work)
             if at_start is None and start_values is not None:
-                at_start = start_values(model, claim, held, tell)
+                at_start = start_values(model, claim, held, callback)
             reason = "" if at_start else "the values of its states need numpy"
         except TooWideError as error:
             reason = str(error)

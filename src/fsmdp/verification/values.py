@@ -64,7 +64,7 @@ MOST_AXES = 60
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Tell = Callable[[str], None]
+Callback = Callable[[str], None]
 
 
 def refuse(what: str, found: float, limit: float) -> None:
@@ -80,15 +80,15 @@ def above(number: Fraction) -> float:
 
 
 def start_values(
-    model: Model, claim: Claim, held: Sequence[bool], tell: Tell = lambda _: None
+    model: Model, claim: Claim, held: Sequence[bool], callback: Callback = lambda _: None
 ) -> tuple[Fraction | None, Fraction]:
     """Between what and what the best policy earns from the start; None: nothing from below."""
-    low, high, _ = start_bounds(model, claim, held, tell)
+    low, high, _ = start_bounds(model, claim, held, callback)
     return low, high
 
 
 def start_bounds(
-    model: Model, claim: Claim, held: Sequence[bool], tell: Tell = lambda _: None
+    model: Model, claim: Claim, held: Sequence[bool], callback: Callback = lambda _: None
 ) -> tuple[Fraction | None, Fraction, Fraction]:
     """As `start_values`, and how much rounding was added.
 
@@ -99,8 +99,8 @@ def start_bounds(
         actions = list_actions(model)
         with np.errstate(over="ignore", invalid="ignore"):
             if claim.start.states is None:
-                return AllStates(model, actions).bounds(claim, tell)
-            return ListedStates(model, actions, claim, held, tell).bounds(tell)
+                return AllStates(model, actions).bounds(claim, callback)
+            return ListedStates(model, actions, claim, held, callback).bounds(callback)
     except OverflowError:
         raise TooWideError("numbers too large for floating point") from None
 
@@ -291,7 +291,7 @@ class AllStates:
         error = EPSILON * terms * float(np.abs(values).max()) + SMALLEST
         return Fraction(float(array)), Fraction(error)
 
-    def bounds(self, claim: Claim, tell: Tell) -> tuple[Fraction, Fraction, Fraction]:
+    def bounds(self, claim: Claim, callback: Callback) -> tuple[Fraction, Fraction, Fraction]:
         """Between what and what the best policy earns."""
         assert claim.start is not None
         discount, target = self.model.discount, claim.at_start
@@ -299,7 +299,7 @@ class AllStates:
         if self.model.horizon is not None:
             error = 0.0
             for step in range(self.model.horizon, 0, -1):
-                tell(f"values of {self.size} states, step {step}")
+                callback(f"values of {self.size} states, step {step}")
                 values, rounding = self.sweep(values)
                 error = math.nextafter(rounding + float(discount) * error, math.inf)
                 error = math.nextafter(error, math.inf)
@@ -309,7 +309,7 @@ class AllStates:
         assert claim.start.values is not None
         values = np.frombuffer(claim.start.values, "<f8").astype(float).reshape(self.shape)
         for sweep in range(self.most):
-            tell(f"values of {self.size} states, sweep {sweep + 1}")
+            callback(f"values of {self.size} states, sweep {sweep + 1}")
             swept, rounding = self.sweep(values)
             change = swept - values
             slack = Fraction(
@@ -363,7 +363,7 @@ class ListedStates:
         actions: Sequence[Action],
         claim: Claim,
         held: Sequence[bool],
-        tell: Tell,
+        callback: Callback,
     ) -> None:
         assert claim.start is not None
         self.model, self.actions, self.claim = model, actions, claim
@@ -395,7 +395,7 @@ class ListedStates:
         self.n_leaves = self.n_entries = self.widest = 0
         self.lists = []
         for at, action in enumerate(actions):
-            tell(f"successors under action {at + 1} of {len(actions)}")
+            callback(f"successors under action {at + 1} of {len(actions)}")
             self.lists.append(self._list(action))
         self.start_targets = self._targets(self.starts)
         self.leaf_states = np.concatenate([np.zeros((0, len(self.sizes)), self.kind), *self.leaves])
@@ -539,7 +539,7 @@ class ListedStates:
         error = EPSILON * terms * float(np.abs(values).max()) + SMALLEST
         return Fraction(float(self.chances @ values[self.start_targets])), Fraction(error)
 
-    def bounds(self, tell: Tell) -> tuple[None, Fraction, Fraction]:
+    def bounds(self, callback: Callback) -> tuple[None, Fraction, Fraction]:
         """What no policy exceeds from the start."""
         model, discount = self.model, self.model.discount
         largest = max(
@@ -552,7 +552,7 @@ class ListedStates:
             elsewhere, high, own = self._elsewhere(0, most), most, Fraction(0)
             values = self.values
             for sweep in range(MOST_SWEEPS):
-                tell(f"values of {len(values)} states, sweep {sweep + 1}")
+                callback(f"values of {len(values)} states, sweep {sweep + 1}")
                 whole = np.concatenate([values, elsewhere])
                 swept, rounding = self.sweep(whole)
                 size = float(np.abs(whole).max(initial=0.0) + np.abs(swept).max(initial=0.0))
@@ -570,7 +570,7 @@ class ListedStates:
         values, total, most = np.zeros(len(self.states)), 0.0, Fraction(0)
         elsewhere = np.zeros(len(self.leaf_states))
         for step in range(model.horizon, 0, -1):
-            tell(f"values of {len(values)} states, step {step}")
+            callback(f"values of {len(values)} states, step {step}")
             values, rounding = self.sweep(np.concatenate([values, elsewhere]))
             most = Fraction(above(largest + discount * most))
             elsewhere = self._elsewhere(step - 1, most)

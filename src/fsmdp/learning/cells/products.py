@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.cells.balls import sort_descending
+from fsmdp.learning.cells.confidence import sort_descending
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.lookup import Integers

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsmdp.bounds.bellman import BellmanNetwork
 from fsmdp.foundation.kinds import Positive, Probability
-from fsmdp.learning.cells.balls import total_variations
+from fsmdp.learning.cells.confidence import total_variations
 from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.learning.cells.products import Products
 from fsmdp.learning.learners.factored import REPLAN, STAGEWISE, FactoredLearner

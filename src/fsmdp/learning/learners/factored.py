@@ -42,7 +42,7 @@ from fsmdp.learning.options import (
     as_choice,
     check_structure,
 )
-from fsmdp.learning.sampled.model import Groups, count_groups
+from fsmdp.learning.sampled import Groups, count_groups
 from fsmdp.model.basis import Basis
 from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward

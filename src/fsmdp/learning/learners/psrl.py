@@ -21,7 +21,7 @@ from fsmdp.learning.learners.factored import (
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import Options, entry_of
 from fsmdp.learning.options import as_choice, as_positive, check_structure
-from fsmdp.learning.sampled.model import best_policy, model_of
+from fsmdp.learning.sampled import best_policy, model_of
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats

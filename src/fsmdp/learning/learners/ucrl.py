@@ -30,9 +30,11 @@ from fsmdp.learning.learners.factored import (
 from fsmdp.learning.learners.learner import Acting, Optimism, Planned
 from fsmdp.learning.learners.registry import Options, entry_of
 from fsmdp.learning.options import as_choice, as_not_negative, check_stated
-from fsmdp.learning.sampled.model import assemble, best_policy, initial_of
-from fsmdp.learning.sampled.optimistic_sweep import (
+from fsmdp.learning.sampled import (
     OptimisticSweep,
+    assemble,
+    best_policy,
+    initial_of,
     optimistic_rows,
     optimistic_sweep_of,
 )

@@ -113,7 +113,7 @@ class History:
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw returns, optimistic values, and regret or its bound; see `fsmdp.plot.history`."""
-        from fsmdp.report.plot.episodes import history
+        from fsmdp.report.plot import history
 
         return history(self, ax, **options)
 

@@ -9,10 +9,20 @@ import polars
 
 from fsmdp.exact.solve import solve_exactly
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
+from fsmdp.reproduction.claim import (
+    CONFIRMED,
+    NOT_REPAIRED,
+    NOT_SEEN,
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Verdict,
+    note_verdict,
+)
 from fsmdp.reproduction.losses import thinned
 from fsmdp.reproduction.notes import deviations, networks, programs, theorems
-from fsmdp.reproduction.notes.finding import CONFIRMED, NOT_REPAIRED, NOT_SEEN, note_verdict
 from fsmdp.reproduction.notes.programs import JOINT, OTHER, REALIZABLE, STAGEWISE
 
 LINES = {

@@ -14,9 +14,8 @@ from fsmdp.domains.random import random_model
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
+from fsmdp.reproduction.claim import GROWS, Callback, Claim, Evidence, Form, Judgement, Verdict
 from fsmdp.reproduction.contrasts import action_sets, bellman_rank, blocks, eluder, running_times
-from fsmdp.reproduction.contrasts.contrast import GROWS
 
 STEPS = 5
 CONTRASTS = (

@@ -10,8 +10,7 @@ import polars
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.report.charts import Line, Panel
-from fsmdp.reproduction.claim import Verdict
-from fsmdp.reproduction.contrasts.contrast import Contrast, Judged
+from fsmdp.reproduction.claim import Contrast, Judged, Verdict
 
 OVERLAP = 0.25
 """Largest inner product of two of the directions that the construction has an action for each."""

@@ -16,7 +16,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.report.charts import Line, Panel
-from fsmdp.reproduction.contrasts.contrast import Contrast, Judged, judge_growth
+from fsmdp.reproduction.claim import Contrast, Judged, judge_growth
 
 RELATIVE = 1e-9
 """Singular values below this fraction of the largest count as zero."""

@@ -11,8 +11,8 @@ from fsmdp.exact.flat import FlatMDP, enumerate_states
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.report.charts import Panel
+from fsmdp.reproduction.claim import Contrast, Judged, judge_growth
 from fsmdp.reproduction.contrasts.bellman_rank import panel_by_model, reachable
-from fsmdp.reproduction.contrasts.contrast import Contrast, Judged, judge_growth
 
 DIGITS = 9
 TABLE = "blocks"

@@ -13,8 +13,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import table_size
 from fsmdp.report.charts import Line, Panel, Role
-from fsmdp.reproduction.claim import Verdict
-from fsmdp.reproduction.contrasts.contrast import GROWS, Contrast, Judged, growth
+from fsmdp.reproduction.claim import GROWS, Contrast, Judged, Verdict, growth
 
 EPSILON = 0.25
 """Of the independence; two members differ by 0.5 at a state where they differ."""

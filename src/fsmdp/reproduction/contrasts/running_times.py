@@ -14,9 +14,8 @@ from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.report.charts import Line, Panel
-from fsmdp.reproduction.claim import Callback, Verdict
+from fsmdp.reproduction.claim import Callback, Contrast, Judged, Verdict
 from fsmdp.reproduction.claims.planner import EPSILON, paper_operations
-from fsmdp.reproduction.contrasts.contrast import Contrast, Judged
 from fsmdp.reproduction.models import fitted_exponent, seconds_of
 
 HORIZON = 3

@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest
 
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.tables import Floats
-from fsmdp.reproduction.notes.finding import Finding
+from fsmdp.reproduction.claim import Finding
 
 CHANCE = 0.05
 CONFIDENCE = 0.99

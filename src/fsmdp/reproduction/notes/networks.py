@@ -17,8 +17,8 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Variable
+from fsmdp.reproduction.claim import Finding
 from fsmdp.reproduction.models import band_model, fitted_exponent
-from fsmdp.reproduction.notes.finding import Finding
 
 EXACT = 1e-9
 LINEAR = 1.1

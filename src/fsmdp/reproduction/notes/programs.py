@@ -19,9 +19,8 @@ from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.reproduction.claim import Callback, Repeats
+from fsmdp.reproduction.claim import Callback, Finding, Repeats
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all
-from fsmdp.reproduction.notes.finding import Finding
 from fsmdp.solver.plan import plan as make_plan
 
 REALIZABLE, OTHER = "influence", "ring"

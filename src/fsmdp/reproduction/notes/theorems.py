@@ -14,7 +14,7 @@ from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Table
 from fsmdp.model.variables import Variable
-from fsmdp.reproduction.notes.finding import Finding
+from fsmdp.reproduction.claim import Finding
 from fsmdp.reproduction.notes.programs import JOINT, REALIZABLE, build
 
 DELTA = 0.05

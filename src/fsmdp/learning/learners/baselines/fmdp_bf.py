@@ -10,7 +10,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.kinds import OneOf, Probability
-from fsmdp.learning.cells.balls import total_variations
+from fsmdp.learning.cells.confidence import total_variations
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
     EnumeratedLearner,

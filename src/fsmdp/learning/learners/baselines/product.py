@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.cells.balls import mean_in_ball, sort_descending
+from fsmdp.learning.cells.confidence import mean_in_ball, sort_descending
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
     EnumeratedLearner,

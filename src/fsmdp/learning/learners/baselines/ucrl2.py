@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.cells.balls import mean_in_ball
+from fsmdp.learning.cells.confidence import mean_in_ball
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
     EnumeratedLearner,

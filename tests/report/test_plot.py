@@ -10,8 +10,7 @@ import fsmdp
 from fsmdp.experiments.reading import specify
 from fsmdp.experiments.runner import compare
 from fsmdp.report.curves import moving_mean
-from fsmdp.report.plot.episodes import short_names
-from fsmdp.report.plot.models import dependencies
+from fsmdp.report.plot import dependencies, short_names
 from fsmdp.simulation.rollout import record
 
 mpl.use("Agg")
