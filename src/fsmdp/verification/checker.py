@@ -1106,7 +1106,7 @@ def check(
 ) -> Verdict:
     """Prove or refute what a plan claims of a model.
 
-    `start_values(model, claim, held, tell)` proves tighter claims for the start of more states than
+    `start_values(model, claim, held, callback)` proves tighter claims for the start of more states than
     this file can: the one in `values.py`, which needs numpy.
     """
     callback("proving invariants")
