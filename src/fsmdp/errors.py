@@ -30,7 +30,7 @@ class ExperimentError(FsmdpError):
 
 
 class FsmdpWarning(UserWarning):
-    """Base of every warning that fsmdp gives: a result that is valid, and less than hoped for."""
+    """Base of every warning that fsmdp gives: a result that is valid, and less than expected."""
 
 
 class TrivialBoundWarning(FsmdpWarning):

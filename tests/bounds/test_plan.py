@@ -104,7 +104,7 @@ def test_a_plan_of_another_version_is_refused(tmp_path):
     about = json.dumps({"format": "fsmdp-plan", "version": 99}).encode()
     write_arrays(path, {"about": np.frombuffer(about, dtype=np.uint8)})
     with pytest.raises(
-        ModelError, match="expected fsmdp-plan version 5, found 'fsmdp-plan' version 99"
+        ModelError, match="expected fsmdp-plan version 6, found 'fsmdp-plan' version 99"
     ):
         fsmdp.load_plan(path)
 

@@ -228,7 +228,7 @@ def test_other_versions_and_formats_are_refused(model, plan, mine):
             checker.read_model(json.dumps(data | wrong).encode())
     refused(with_about(plan, json.dumps(about_of(plan) | {"more": 1})), "unknown key 'more'", mine)
     about = json.dumps({"format": "fsmdp-plan", "version": 4})
-    refused(with_about(plan, about), r"version \('fsmdp-plan', 5\)", mine)
+    refused(with_about(plan, about), r"version \('fsmdp-plan', 6\)", mine)
 
 
 def test_a_model_changed_by_hand_is_refused_until_its_digest_is_gone(model):

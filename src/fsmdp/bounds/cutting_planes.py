@@ -373,7 +373,7 @@ class Progress:
         self.least, self.rounds = np.inf, 0
 
     def stalls(self, gap: float) -> bool:
-        """Take a round's gap in; whether nothing is to be hoped for any more."""
+        """Take a round's gap in; whether no further gain is expected."""
         if gap < (1.0 - STALLED_GAIN) * self.least:
             self.least, self.rounds = gap, 0
         else:

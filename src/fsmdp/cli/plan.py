@@ -110,7 +110,7 @@ def plan_command(
     began = time.perf_counter()
     model = read_model(model_text)
     check_output(output)
-    # Whoever ends us politely gets what is in hand, as after Ctrl-C.
+    # SIGTERM ends planning as Ctrl-C does: with the incumbent and the bound.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     functions = None if basis == GROWN else read_basis(model, basis)
     options: dict[str, Any] = {"time_limit": time_limit}

@@ -21,7 +21,7 @@ WIDE = 8
 FEW_TRIES, TRIES = 4, 16
 LARGE, TOO_LARGE = 2**12, 2**30
 """Entries of a table from which more orders are tried, since eliminating takes longer than another
-try, and from which nothing can be hoped for."""
+try, and from which no gain is expected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -181,8 +181,8 @@ def sample(
     # The first action of a class stands for all: they differ in nothing here.
     first = np.array([int(np.argmax(schedule.network.class_of_action == k)) for k in chosen])
     states = np.zeros((count, schedule.network.n_variables), dtype=np.int64)
-    luck = rng.random((count, 1 + schedule.network.n_variables))
-    _draw(flat, starts, duals, finals[chosen], luck, states)
+    uniforms = rng.random((count, 1 + schedule.network.n_variables))
+    _draw(flat, starts, duals, finals[chosen], uniforms, states)
     return states, first
 
 
@@ -192,7 +192,7 @@ def _draw(
     starts: Integers,
     duals: Floats,
     final_steps: Integers,
-    luck: Floats,
+    uniforms: Floats,
     states: Integers,
 ) -> None:
     waiting = np.empty(len(flat.output), dtype=np.int64)
@@ -215,7 +215,7 @@ def _draw(
             total = 0.0
             for entry in range(size):
                 total += duals[begin + entry]
-            wanted = luck[row, used % luck.shape[1]] * total
+            wanted = uniforms[row, used % uniforms.shape[1]] * total
             used += 1
             picked = 0
             while picked < size - 1 and wanted >= duals[begin + picked]:

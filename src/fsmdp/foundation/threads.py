@@ -43,7 +43,7 @@ def split(count: int, least: int) -> list[slice]:
 
 
 FORGET = "5"
-"""What Linux takes as the wish to begin a new peak (proc_pid_clear_refs(5))."""
+"""What makes Linux begin a new peak (proc_pid_clear_refs(5))."""
 
 
 def begin_peak() -> bool:

@@ -55,7 +55,7 @@ from fsmdp.reductions.invariants import Invariant, LocalInvariant, SumInvariant,
 log = logging.getLogger(__name__)
 
 FORMAT = "fsmdp-plan"
-VERSION = 5
+VERSION = 6
 LARGEST_FILE = 2**28
 LARGEST_TEXT, MOST_ITEMS = 2**26, 2**22
 """Bytes, and entries of lists and objects, of a description; as the checker has them."""
@@ -95,7 +95,7 @@ class About(Document):
     """The header of a plan: every field and its kind."""
 
     format: Literal["fsmdp-plan"]
-    version: Literal[5]
+    version: Literal[6]
     method: str
     status: Annotated[Status, Strict(False)]
     variables: Annotated[

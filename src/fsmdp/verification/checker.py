@@ -55,7 +55,7 @@ from operator import add, mul, sub
 from pathlib import Path
 from typing import Any
 
-MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 5)  # formats and versions
+MODEL, PLAN = ("fsmdp-model", 1), ("fsmdp-plan", 6)  # formats and versions
 LARGEST_TABLE, LARGEST_MEMORY = 2**20, 2**22  # entries, of about 250 bytes: one table, all
 LARGEST_PLAN, LARGEST_TEXT = 2**28, 2**26  # bytes: of a plan when unpacked, of a description
 MOST_ITEMS = 2**22  # entries of lists and objects of a description
@@ -1106,8 +1106,8 @@ def check(
 ) -> Verdict:
     """Prove or refute what a plan claims of a model.
 
-    `start_values(model, claim, held, callback)` proves tighter claims for the start of more states than
-    this file can: the one in `values.py`, which needs numpy.
+    `start_values(model, claim, held, callback)` proves tighter claims for the start of more states
+    than this file can: the one in `values.py`, which needs numpy.
     """
     callback("proving invariants")
     held, sizes = prove_invariants(model, claim.invariants), dict(model.sizes)

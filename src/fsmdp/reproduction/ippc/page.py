@@ -149,7 +149,7 @@ def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
         cells.append(value)
     bound = bound_text(result["upper_bound"], result["exact"], SCALE, 5)
     cells.append(("= " if result["exact"] else "") + bound)
-    # Nobody earns more than an exact value: what episodes say beyond it is luck.
+    # Nobody earns more than an exact value: what episodes say beyond it is chance.
     gap = 0.0 if result["exact"] else relative_gap(result["upper_bound"], best)
     cells.append("" if gap > WORTH_SAYING else f"{plain(100 * gap, 3)} %")
     way = result["trivial_bound"] - best
