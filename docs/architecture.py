@@ -6,20 +6,20 @@ from pathlib import Path
 PICTURE = Path(__file__).with_name("pipeline.svg")
 
 STATIONS = {  # folder: (column, row, what it does)
-    "io": (0, 1, "read a model"),
-    "domains": (0, 2, "build a model"),
-    "model": (1, 1, "variables, laws, rewards"),
-    "reductions": (2, 1, "rewrite the model"),
-    "bounds": (3, 0, "prove V ≥ V*"),
-    "policies": (3, 1, "choose actions"),
-    "exact": (3, 2, "solve by states"),
-    "solver": (4, 1, "policy + bound = plan"),
-    "online": (5, 0, "simulate, then act"),
-    "simulation": (5, 1, "act, and judge"),
-    "learning": (5, 2, "act, count, plan again"),
-    "experiments": (6, 1, "many runs, kept"),
-    "report": (7, 1, "figures and tables"),
-    "reproduction": (7, 2, "claims, scoreboards"),
+    "io": (0, 0, "read a model"),
+    "domains": (0, 1, "build a model"),
+    "model": (1, 0, "variables, laws"),
+    "reductions": (1, 1, "rewrite the model"),
+    "bounds": (2, 0, "prove V ≥ V*"),
+    "policies": (2, 1, "choose actions"),
+    "exact": (2, 2, "solve by states"),
+    "solver": (3, 1, "find a plan"),
+    "online": (4, 0, "simulate, then act"),
+    "simulation": (4, 1, "act, and judge"),
+    "learning": (4, 2, "act, count, replan"),
+    "experiments": (4, 3, "keep many runs"),
+    "report": (3, 3, "figures and tables"),
+    "reproduction": (2, 3, "claims, scoreboards"),
 }
 ARROWS = (
     ("io", "model"),
@@ -34,16 +34,16 @@ ARROWS = (
     ("solver", "online"),
     ("solver", "simulation"),
     ("solver", "learning"),
-    ("simulation", "experiments"),
     ("learning", "experiments"),
     ("experiments", "report"),
-    ("experiments", "reproduction"),
+    ("report", "reproduction"),
 )
 BELOW = (
-    "foundation: checks, options, registries, files · elimination: max-sum over local tables · "
-    "discovery: structure from data · verification: checks plan files · cli: commands"
+    "foundation: checks, options, registries, files · elimination: max-sum over local tables",
+    "discovery: structure from data · verification: checks plan files · cli: commands",
 )
-WIDE, HIGH, ACROSS, DOWN = 148, 52, 176, 84
+WIDE, HIGH, ACROSS, DOWN = 134, 50, 158, 78
+COLUMNS, ROWS = 5, 4
 
 
 def corner(folder):
@@ -52,23 +52,31 @@ def corner(folder):
     return 12 + ACROSS * column, 16 + DOWN * row
 
 
+def arrow(start, end):
+    """A curve from a station to the next: to the right, to the left, or down."""
+    (x, y), (u, v) = corner(start), corner(end)
+    if x == u:
+        x, y = x + WIDE / 2, y + HIGH
+        return f"M{x} {y} V{v}", f"M{x} {v} l-4 -7 h8 z"
+    rightwards = x < u
+    x, u = (x + WIDE, u) if rightwards else (x, u + WIDE)
+    y, v, back = y + HIGH / 2, v + HIGH / 2, -7 if rightwards else 7
+    middle = (x + u) / 2
+    return f"M{x} {y} C{middle} {y} {middle} {v} {u} {v}", f"M{u} {v} l{back} -4 v8 z"
+
+
 def picture():
     """The picture as text."""
-    width, height = 12 + ACROSS * 8, 16 + DOWN * 3 + 60
+    width, height = ACROSS * COLUMNS, 16 + DOWN * ROWS + 56
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" role="img" aria-label="The pipeline of fsmdp">',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
-    for start, end in ARROWS:
-        (x, y), (u, v) = corner(start), corner(end)
-        x, y, v = x + WIDE, y + HIGH / 2, v + HIGH / 2
-        middle = (x + u) / 2
-        parts.append(
-            f'<path d="M{x} {y} C{middle} {y} {middle} {v} {u} {v}" fill="none" '
-            'stroke="#64748b" stroke-width="1.6"/>'
-        )
-        parts.append(f'<path d="M{u} {v} l-7 -4 v8 z" fill="#64748b"/>')
+    for pair in ARROWS:
+        line, head = arrow(*pair)
+        parts.append(f'<path d="{line}" fill="none" stroke="#64748b" stroke-width="1.6"/>')
+        parts.append(f'<path d="{head}" fill="#64748b"/>')
     for folder, (_, _, what) in STATIONS.items():
         x, y = corner(folder)
         parts.append(
@@ -80,15 +88,16 @@ def picture():
                 f'<text x="{x + WIDE / 2}" y="{y + down}" text-anchor="middle" '
                 f'font-size="{size}" font-weight="{weight}" fill="#111827">{escape(text)}</text>'
             )
-    y = 16 + DOWN * 3 + 6
+    y = 16 + DOWN * ROWS
     parts.append(
-        f'<rect x="12" y="{y}" width="{width - 40}" height="36" rx="7" fill="#f8fafc" '
+        f'<rect x="12" y="{y}" width="{width - 24}" height="46" rx="7" fill="#f8fafc" '
         'stroke="#94a3b8"/>'
     )
-    parts.append(
-        f'<text x="{width / 2 - 14}" y="{y + 23}" text-anchor="middle" font-size="13" '
-        f'fill="#111827">{escape(BELOW)}</text>'
-    )
+    for at, text in enumerate(BELOW):
+        parts.append(
+            f'<text x="{width / 2}" y="{y + 19 + 18 * at}" text-anchor="middle" '
+            f'font-size="12.5" fill="#111827">{escape(text)}</text>'
+        )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
