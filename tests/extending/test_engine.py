@@ -9,7 +9,7 @@ import pytest
 import fsmdp
 from fsmdp import Basis, domains
 from fsmdp.policies.resolve import array_policy
-from fsmdp.solver.engine import ENGINES, CandidatePolicy, Engine, Finding, Stage
+from fsmdp.solver.engine import ENGINES, CandidatePolicy, Engine, Finding, Stage, UpperBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,10 @@ class Faulty(Engine):
             raise fsmdp.ModelError("this model is odd; use another.")
         if self.fault == "policy":
             yield CandidatePolicy("odd", array_policy("", state.model, "no such action"))
+        if self.fault == "no policy":
+            yield CandidatePolicy("odd", 5)
+        if self.fault == "no proof":
+            yield UpperBound(1.0)
         while self.fault == "dawdles":
             time.sleep(0.01)
             clock.check()
@@ -87,7 +91,9 @@ def test_an_engine_that_does_not_apply_is_left_out(registered):
     assert "enumeration" not in {candidate.name for candidate in plan.candidates}
 
 
-@pytest.mark.parametrize("fault", ["raises", "refuses", "policy", "applies"])
+@pytest.mark.parametrize(
+    "fault", ["raises", "refuses", "policy", "applies", "no policy", "no proof"]
+)
 @pytest.mark.parametrize("limit", [None, 20.0])
 @pytest.mark.parametrize("beside", [False, True])
 def test_an_engine_that_fails_is_a_line_in_the_log(registered, fault, limit, beside):

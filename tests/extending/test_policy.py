@@ -70,3 +70,14 @@ def test_whatever_takes_a_policy_takes_this_one():
 def test_an_action_that_the_model_lacks_is_refused():
     with pytest.raises(fsmdp.PolicyError, match="restart"):
         fsmdp.rollout(RING, InPython(RING, (), "restart").action, episodes=1)
+
+
+@pytest.mark.parametrize("rows", [slice(0, 3), slice(0, 0)])
+def test_arrays_that_are_too_short_are_refused(rows):
+    class Short(DecisionList):
+        def compiled(self):
+            whole = super().compiled()
+            return whole._replace(table=whole.table[:, rows].copy())
+
+    with pytest.raises(fsmdp.PolicyError, match=r"compiled\(\) is wrong"):
+        fsmdp.rollout(RING, rules_of(Short), episodes=1)

@@ -99,3 +99,47 @@ def test_states_and_policies_have_a_way_back():
     for state in states.tolist():
         assert policy.action(state, 2) == solution.action(tuple(state[3:]), 2)
     assert Relevant().apply(reduced.model) is None
+
+
+class Misspelt(Relevant):
+    """Claims a relation that there is none of; taken for a proof, its bound would be false."""
+
+    name = "misspelt"
+
+    def apply(self, model):
+        worse = model.with_rewards([fsmdp.Reward("none", fsmdp.Case(fsmdp.ANY, [], 0.0))])
+        return Reduced(model, worse, relation="Equal", name=self.name)
+
+
+class TooNarrow(Relevant):
+    """Maps states to fewer variables than its model has."""
+
+    name = "too-narrow"
+
+    def apply(self, model):
+        return Reduced(model, model, state_map=keep_variables([0], model.sizes), name=self.name)
+
+
+class Failing(Relevant):
+    """Fails."""
+
+    name = "failing"
+
+    def apply(self, model):
+        raise ZeroDivisionError("nothing to divide by")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [(Misspelt, "relation"), (TooNarrow, "state map"), (Failing, "ZeroDivision")]
+)
+def test_a_reduction_that_is_wrong_is_left_out_with_a_warning(kind, what):
+    model = MODELS["finite"]
+    REDUCTIONS.add(kind())
+    try:
+        with pytest.warns(
+            fsmdp.FsmdpWarning, match=f"reduction '{kind.name}' is left out: .*{what}"
+        ):
+            plan = fsmdp.plan(model)
+    finally:
+        REDUCTIONS.remove(kind.name)
+    assert plan.upper_bound == pytest.approx(fsmdp.solve_exactly(model).start_value)

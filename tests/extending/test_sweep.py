@@ -79,3 +79,14 @@ def test_the_figure_is_on_the_page_and_among_the_pictures(registered, tmp_path):
     report = write_report(results, tmp_path / "page")
     assert "Best return so far" in report.path.read_text(encoding="utf-8")
     assert list((tmp_path / "page").rglob("*best-so-far*.svg"))
+
+
+def test_a_figure_that_fails_is_left_out_and_named(registered, tmp_path):
+    results = sweep(tmp_path / "runs", "backwards")
+    CHARTS.register("odd", lambda trials, facts: 1 / 0)
+    try:
+        with pytest.warns(fsmdp.FsmdpWarning, match="figure 'odd' is left out: ZeroDivisionError"):
+            report = write_report(results, tmp_path / "page", figures=False)
+    finally:
+        CHARTS.remove("odd")
+    assert "Best return so far" in report.path.read_text(encoding="utf-8")

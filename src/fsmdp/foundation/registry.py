@@ -8,8 +8,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import TypeVar
+from warnings import warn
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import FsmdpWarning, ModelError
 from fsmdp.foundation.checks import clip, show, suggest
 
 Entry = TypeVar("Entry")
@@ -65,6 +66,14 @@ class Registry(Mapping[str, Entry]):
             )
         self._entries[name] = entry
         return entry
+
+    def installed(self) -> list[Entry]:
+        """All entries; a package that cannot be imported is a warning, and the others count."""
+        try:
+            load_packages()
+        except ModelError as error:
+            warn(str(error), FsmdpWarning, stacklevel=3)
+        return [self[name] for name in self._names()]
 
     def loaded(self) -> Iterable[Entry]:
         """Entries that were added so far, without importing anything."""

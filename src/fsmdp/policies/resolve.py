@@ -23,6 +23,7 @@ from fsmdp.policies.arrays import (
     CompiledPolicy,
     act,
     by_chance,
+    check_policy,
     choose_apart,
     given_action,
     policy_arrays,
@@ -137,6 +138,8 @@ def resolve(model: Described, policy: Policy) -> Followed:
             raise PolicyError(f"{where}: {error}") from None
 
     arrays = policy.compiled() if isinstance(policy, Compiles) else None
+    if arrays is not None and not type(policy).__module__.startswith("fsmdp."):
+        _check_foreign(arrays, model)
     return Followed(chosen, None if arrays is None else _with_actions(arrays, model))
 
 
@@ -153,6 +156,19 @@ def _with_actions(arrays: CompiledPolicy, model: Described) -> CompiledPolicy | 
         return arrays._replace(joint=listed_joint(actions, len(model.variables)))
     known = len(arrays.joint.rows) == len(actions)
     return arrays._replace(joint=nothing_joint()) if known else None
+
+
+def _check_foreign(arrays: CompiledPolicy, model: Described) -> None:
+    """Refuse arrays of a user's class that would lead compiled code out of bounds."""
+    sizes = [variable.size for variable in model.variables]
+    try:
+        if not isinstance(arrays, CompiledPolicy):
+            raise ValueError(f"expected a CompiledPolicy, found {show(arrays)}")
+        check_policy(arrays, sizes, model.actions)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise PolicyError(
+            f"policy: compiled() is wrong: {error}; make it with policy_arrays."
+        ) from None
 
 
 def _chooses(policy: Any) -> PolicyFunction:

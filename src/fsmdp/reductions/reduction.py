@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
+from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.mdp import FactoredMDP, backup_rounding
 from fsmdp.model.structure import sum_of_discounts
@@ -285,5 +287,36 @@ REDUCTIONS: Registry[Reduction] = Registry(
 
 def reductions_of(model: FactoredMDP) -> tuple[Reduced, ...]:
     """The model by each registered reduction that helps, and last as it is."""
-    found = (reduction.apply(model) for reduction in REDUCTIONS.values())
+    found = (_applied(reduction, model) for reduction in REDUCTIONS.installed())
     return (*(reduced for reduced in found if reduced is not None), unchanged(model))
+
+
+def _applied(reduction: Reduction, model: FactoredMDP) -> Reduced | None:
+    """The reduced model, checked; None, with a warning, if the reduction fails or gives no such."""
+    try:
+        reduced = reduction.apply(model)
+        if reduced is not None:
+            _check_reduced(reduced)
+        return reduced
+    except FsmdpError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {clip(str(error))}"
+        message = f"reduction {getattr(reduction, 'name', reduction)!r} is left out: {text}"
+        warn(message, FsmdpWarning, stacklevel=2)
+        return None
+
+
+def _check_reduced(reduced: object) -> None:
+    """Refuse, with a ValueError, what would lead to wrong bounds or out of arrays."""
+    if not isinstance(reduced, Reduced):
+        raise ValueError(f"expected a Reduced or None, found {show(reduced)}")
+    if reduced.relation not in get_args(Relation):
+        expected = ", ".join(get_args(Relation))
+        raise ValueError(f"relation: expected one of {expected}, found {show(reduced.relation)}")
+    width = len(reduced.state_map.default) or len(reduced.original.variables)
+    if width != len(reduced.model.variables):
+        raise ValueError(
+            f"state map: it gives {width} variables, and the reduced model has "
+            f"{len(reduced.model.variables)}"
+        )

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.errors import ModelError
+from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
 from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, ModelFacts, Results, Run
 from fsmdp.foundation.checks import plural, show, show_names
 from fsmdp.foundation.numbers import plain, upper
@@ -209,8 +210,17 @@ CHARTS: Registry[Callable[[Sequence[Trials], ModelFacts], Chart]] = Registry("ch
 
 def model_charts(trials: Sequence[Trials], facts: ModelFacts) -> tuple[Chart, ...]:
     """All charts over episodes for which there is something to draw."""
-    charts = (draw(trials, facts) for draw in CHARTS.values())
-    return tuple(chart for chart in charts if any(line.learner for line in chart.lines))
+    charts = []
+    for name, draw in CHARTS.items():
+        try:
+            chart = draw(trials, facts)
+            charts += [chart] if any(line.learner for line in chart.lines) else []
+        except FsmdpError:
+            raise
+        except Exception as error:  # of a plug-in: the report shows the others
+            text = f"{type(error).__name__}: {error}"
+            warn(f"figure {name!r} is left out: {text}", FsmdpWarning, stacklevel=2)
+    return tuple(charts)
 
 
 def regret_chart(trials: Sequence[Trials], facts: ModelFacts) -> Chart:

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, ClassVar
 from fsmdp.bounds.bound import StartProof
 from fsmdp.bounds.clock import Clock
 from fsmdp.bounds.plan import Plan, PlannedPolicy
-from fsmdp.foundation.checks import plural
+from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import plural, show
 from fsmdp.foundation.registry import Registry
 from fsmdp.reductions.reduction import Reduced
 from fsmdp.solver.judge import Judged
 
 if TYPE_CHECKING:
     from fsmdp.solver.state import Proved, SolverState
+
+
+PARTS_OF_PROOF = ("kind", "upper_bound", "program", "moved", "model", "fits")
 
 
 class Stage(IntEnum):
@@ -63,6 +67,13 @@ class CandidatePolicy(Finding):
     """The states that it visits are added to the pools of all fits."""
     is_judged: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if not (hasattr(self.policy, "action") and hasattr(self.policy, "compiled")):
+            raise ModelError(
+                f"candidate {show(self.name)}: expected a policy with action and compiled, found "
+                f"{show(self.policy)}; make it with array_policy(name, model, policy)."
+            )
+
     def record(self, state: SolverState) -> Judged:
         """Judge it."""
         judged = state.consider(self.name, self.reduced or state.plain, self.policy)
@@ -91,6 +102,14 @@ class UpperBound(Finding):
     """The plan whose linear values the proof uses; None: any."""
     name: str = ""
     """Of the line in the log; none is written without it."""
+
+    def __post_init__(self) -> None:
+        missing = [part for part in PARTS_OF_PROOF if not hasattr(self.proof, part)]
+        if missing:
+            raise ModelError(
+                f"upper bound: {show(self.proof)} is no proof, it has no {missing[0]}; give one of "
+                "fsmdp.bounds.proofs, or an object with what StartProof lists."
+            )
 
     def record(self, state: SolverState) -> None:
         """Keep it if it is the tightest."""

@@ -82,7 +82,7 @@ class Scheduler:
 
     def __init__(self, state: SolverState) -> None:
         self.state = state
-        self._waiting = sorted(ENGINES.values(), key=lambda engine: engine.stage)
+        self._waiting = sorted(ENGINES.installed(), key=lambda engine: engine.stage)
         self._beside: list[_Beside] = []
 
     def run(self) -> Plan:

@@ -142,9 +142,10 @@ class SolverState:
     def note(self, tried: str, improved: str = "", again: Incumbent | None = None) -> None:
         """Write a line of the log, with what the incumbent earned when it was judged `again`."""
         mean = error = None
+        best = again or self.judge.incumbent  # before `proved`, without which it has episodes
         if self.proved is not None:
             mean, error = self.proved.value, 0.0
-        elif best := again or self.judge.incumbent:
+        elif best is not None:
             mean, error = best.mean, best.standard_error
         with self.lock:
             gap = None if mean is None else self._gap(mean)
@@ -191,7 +192,9 @@ class SolverState:
 
     def earned(self) -> float:
         """What the best policy so far earns, which no bound is below."""
-        best = self.judge.incumbent
+        best = self.judge.incumbent  # before `proved`, without which it has episodes
+        if self.proved is not None:
+            return self.proved.value
         return -np.inf if best is None else best.mean
 
     def share_visited(self, arrays: CompiledPolicy) -> None:

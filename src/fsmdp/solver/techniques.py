@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from warnings import warn
 
 import numpy as np
 
@@ -26,12 +27,13 @@ from fsmdp.bounds.bundle import (
     slopes,
 )
 from fsmdp.bounds.certificate import excesses_of
-from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.clock import Clock, Stopped
 from fsmdp.bounds.costs import prefers_rows
 from fsmdp.bounds.inequalities import Cuts
 from fsmdp.bounds.problem import Problem
 from fsmdp.elimination import Room, widened, with_room
-from fsmdp.errors import WidthError
+from fsmdp.errors import FsmdpError, FsmdpWarning, WidthError
+from fsmdp.foundation.checks import clip
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
@@ -98,6 +100,7 @@ class Tightening:
         self.problem = problem_of(basis, clock)
         self.blocks = blocks or coarse_blocks(self.problem.network)
         self.found = self._minimised(self.problem, None, None, clock, 0.0)
+        TECHNIQUES.installed()
         self.techniques = {name: technique() for name, technique in TECHNIQUES.items()}
         # How fast the bound fell at the last try; before the first, faster than anything.
         self._rates = dict.fromkeys(self.techniques, np.inf)
@@ -118,7 +121,17 @@ class Tightening:
             name = max(self._rates, key=self._rates.__getitem__)
             technique, before = self.techniques[name], self.value
             del self._rates[name]  # and back to the end: of equals, the one not tried last
-            if technique.applies(self) and technique.run(self, clock):
+            held = self.problem, self.found, self.blocks
+            try:
+                done = technique.applies(self) and technique.run(self, clock)
+            except (Stopped, FsmdpError):
+                raise
+            except Exception as error:  # of a plug-in: what was there before still holds
+                self.problem, self.found, self.blocks = held
+                text = f"bound technique {name}: {type(error).__name__}: {clip(str(error))}"
+                warn(f"plan: {text}; the bound is that of the others.", FsmdpWarning, stacklevel=2)
+                continue
+            if done:
                 self._rates[name] = max(0.0, before - self.value) / technique.work(self)
                 return name
         return None
