@@ -176,15 +176,10 @@ class Plan:
     def weights(self) -> Floats:
         """Weights that the programs' policy is greedy for: (horizon + 1, n_functions), last row 0.
 
-        (1, n_functions) if the horizon is infinite.
+        (1, n_functions) if the horizon is infinite; those of the bound where no program was solved.
         """
         program = self.bound.values.program
-        if program is None:
-            raise PlanningError(
-                f"the plan has no weights: its bound is proved by {self.bound.proof.kind}, and no "
-                "linear program was solved; use method='programs'."
-            )
-        return program.weights
+        return self.bound.weights if program is None else program.weights
 
     @property
     def lookup(self) -> Lookup:

@@ -407,8 +407,8 @@ class Store:
             return run
         except (KeyError, ValueError) as error:
             raise ModelError(
-                f"{self.run_folder(run_id)}: {type(error).__name__} {clip(str(error))}, expected "
-                "files that `compare` wrote; remove the folder and run `compare` again."
+                f"{self.run_folder(run_id)}: {clip(str(error))}; the files are damaged, or another "
+                "release wrote them: remove the folder and run `compare` again."
             ) from None
 
     def _json(self, path: Path) -> dict[str, Any]:

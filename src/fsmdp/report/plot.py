@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from fsmdp.simulation.simulate import Record
 
 
+__all__ = ["compare", "discovery", "history", "model", "plan", "trajectories"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 def checked(given: object, kind: type) -> None:
     """Refuse what cannot be drawn."""
     if not isinstance(given, kind):
