@@ -19,12 +19,14 @@ from fsmdp.domains import DOMAINS
 from fsmdp.experiments.executors.protocol import EXECUTORS
 from fsmdp.experiments.reading import read_specification
 from fsmdp.io.rddl.sources import find_source
-from fsmdp.io.readers import BASES, read_basis
+from fsmdp.io.readers import BASES, READERS, read_basis
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.learners.registry import LEARNERS
+from fsmdp.reductions.reduction import REDUCTIONS
 from fsmdp.report.curves import CHARTS
 from fsmdp.solver.engine import ENGINES
 from fsmdp.solver.plan import METHODS
+from fsmdp.solver.techniques import TECHNIQUES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -92,7 +94,10 @@ def assert_printed(printed, shown):
 @pytest.fixture
 def own_registries(monkeypatch):
     """What a page registers is forgotten when it ends."""
-    for registry in (DOMAINS, BASES, EXECUTORS, CHARTS, METHODS, CONFIDENCE, LEARNERS, ENGINES):
+    of_models = (DOMAINS, BASES, READERS, REDUCTIONS)
+    of_solver = (METHODS, ENGINES, TECHNIQUES)
+    of_learning = (CONFIDENCE, LEARNERS, EXECUTORS, CHARTS)
+    for registry in (*of_models, *of_solver, *of_learning):
         monkeypatch.setattr(registry, "_entries", dict(registry))
 
 
