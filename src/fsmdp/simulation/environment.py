@@ -214,10 +214,10 @@ class Absorbing(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment whose last state absorbs: V = 0 after the end of an episode.
 
     A learner counts what it sees, and after an early end it sees nothing: an optimistic one would
-    go on hoping for the best there. Here an episode that terminates goes on with the observation it
-    ended with and rewards of 0, until it is truncated after `horizon` steps, so that learners find
-    out. The state has to show that the episode is over (a goal that is left only by ending will
-    do), and bounds of rewards have to include 0.
+    keep its optimistic values there. Here an episode that terminates goes on with the observation
+    it ended with and rewards of 0, until it is truncated after `horizon` steps, so that learners
+    find out. The state has to show that the episode is over (a goal that is left only by ending
+    will do), and bounds of rewards have to include 0.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], horizon: int) -> None:
