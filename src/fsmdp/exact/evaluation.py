@@ -72,6 +72,8 @@ def _choosing(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], 
         return None
 
     def choose(state: tuple[int, ...], step: int) -> int:
+        if model.terminal and model.is_terminal(state):
+            return 0  # where nothing is done, any action will do
         chosen = act(state, step)
         return chosen if isinstance(chosen, int) else model.action_index(chosen)
 
@@ -88,7 +90,10 @@ def _evaluate_flat(flat: FlatMDP, chosen: Callable[[int], Actions | None]) -> Fl
     def backup(row: int) -> tuple[Floats, Floats]:
         actions = chosen(row)
         if actions is None:
-            return flat.rewards.mean(axis=0), flat.transitions.mean(axis=0)
+            share = np.isfinite(flat.rewards) / np.isfinite(flat.rewards).sum(axis=0)
+            rewards = np.where(share > 0, flat.rewards, 0.0)
+            means = np.einsum("as,asn->sn", share, flat.transitions)
+            return (share * rewards).sum(axis=0), means
         return flat.rewards[actions, every], flat.transitions[actions, every]
 
     if model.horizon is None:

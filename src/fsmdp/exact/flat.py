@@ -101,7 +101,8 @@ def iterate_values(
     With c(s) = (TV)(s) - V(s), the optimum lies between TV + discount / (1 - discount) * min c and
     the same with max c (MacQueen 1966); each sweep ends in the middle. It stops when that is within
     `TOLERANCE`, or when only rounding is left. Cost: a sweep for each factor
-    `discount` in accuracy.
+    `discount` in accuracy. Terminal states keep the value 0, so that the bounds with them are those
+    with 0 among the residuals, and no constant is added.
     """
     weight = model.discount / (1 - model.discount)
     enough = max(
@@ -115,9 +116,12 @@ def iterate_values(
         back_up(values, after, actions, 2 * rounding, 0)
         values -= after
         low, high = -float(values.max()), -float(values.min())
-        after += weight * (low + high) / 2
+        if model.terminal:
+            error = weight * max(0.0, high, -low)
+        else:
+            after += weight * (low + high) / 2
+            error = weight * (high - low) / 2
         values, after = after, values
-        error = weight * (high - low) / 2
         waited = 0 if error < smallest else waited + 1
         smallest = min(smallest, error)
         if error <= enough or waited == PATIENCE:
@@ -137,7 +141,10 @@ ENTRY_LIMIT = 2**28
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatMDP(Rebuilt):
-    """Every state written out: transition matrices and mean rewards by action."""
+    """Every state written out: transition matrices and mean rewards by action.
+
+    Rows of terminal states are 0, and rewards of actions that are not allowed minus infinity.
+    """
 
     model: FactoredMDP
     states: Integers  # (n_states, n_variables), last variable fastest
@@ -174,12 +181,15 @@ def enumerate_states(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> FlatMDP:
     limit = as_whole(limit, "limit", 1)
     _check_size(model, limit)
     states = all_assignments(model.sizes)
-    return FlatMDP(
-        model,
-        states,
-        np.stack([_transition_matrix(model, states, a) for a in range(len(model.actions))]),
-        np.stack([_mean_rewards(model, states, a) for a in range(len(model.actions))]),
+    transitions = np.stack(
+        [_transition_matrix(model, states, a) for a in range(len(model.actions))]
     )
+    rewards = np.stack([_mean_rewards(model, states, a) for a in range(len(model.actions))])
+    if model.conditions:
+        over = model.conditions.is_terminal(states)
+        rewards[~model.conditions.mask(states).T] = -np.inf
+        rewards[:, over], transitions[:, over] = 0.0, 0.0
+    return FlatMDP(model, states, transitions, rewards)
 
 
 def can_enumerate(model: FactoredMDP, limit: int) -> bool:

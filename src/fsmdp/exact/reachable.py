@@ -22,6 +22,7 @@ from fsmdp.exact.flat import Actions, action_type
 from fsmdp.exact.sweeps import threads
 from fsmdp.foundation.checks import show_count, show_memory
 from fsmdp.model.cases import Cases
+from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import (
     Inputs,
     Lookup,
@@ -48,7 +49,7 @@ from fsmdp.policies.hashed import (
 
 Integers = NDArray[np.int64]
 
-DONE, FULL, PAUSED, TOO_MANY = range(4)
+DONE, FULL, PAUSED, TOO_MANY, STUCK = range(5)
 """Why following ended."""
 
 
@@ -64,6 +65,7 @@ class Rules(NamedTuple):
     child_size: Integers
     rewards: Lookup
     reward_means: Floats
+    conditions: CompiledConditions
     sizes: Integers  # (n_variables,)
     n_slots: int
     n_actions: int
@@ -99,6 +101,7 @@ def flat_rules(model: FactoredMDP) -> Rules:
         child_size=np.array([dynamics.drawn_sizes[c] for c in children], dtype=np.int64),
         rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
         reward_means=flatten_cases(model.reward_means),
+        conditions=model.conditions.compiled(),
         sizes=np.array(model.sizes, dtype=np.int64),
         n_slots=n_variables + len(dynamics.drawn_sizes),
         n_actions=n_actions,
@@ -124,8 +127,10 @@ def follow_all(
 ) -> tuple[int, int, int, int, int]:
     """Write the successors of states `state` to `end`, numbering new ones as they are met.
 
-    Returns why it ended, the next state to follow, and how many states, entries and combinations
-    of outcomes there are. A state that does not fit is begun again next time.
+    Actions that are not allowed have a reward of minus infinity and no successors; in terminal
+    states all have a reward of 0 and none. Returns why it ended, the next state to follow, and how
+    many states, entries and combinations of outcomes there are. A state that does not fit is begun
+    again next time.
     """
     kernels, reward_lookup = rules.kernels, rules.rewards
     n_mechanisms, n_variables = len(kernels.defaults), len(rules.sizes)
@@ -144,8 +149,15 @@ def follow_all(
         if 0 < pause <= followed:
             return PAUSED, state, n_found, n_entries, followed
         unpack(packing, keys[state], values)
+        over = is_over(rules.conditions, values)
+        stuck = not over
         for action in range(rules.n_actions):
             row = state * rules.n_actions + action
+            if over or not is_allowed(rules.conditions, action, values):
+                rewards[row] = 0.0 if over else -np.inf
+                starts[row + 1] = n_entries
+                continue
+            stuck = False
             select(reward_lookup, action, reward_tables)
             total = 0.0
             for term in range(len(reward_tables)):
@@ -212,6 +224,8 @@ def follow_all(
                     n_entries += 1
             deselect(kernels, action, tables)
             starts[row + 1] = n_entries
+        if stuck:
+            return STUCK, state, n_found, n_entries, followed
         state += 1
     return DONE, state, n_found, starts[end * rules.n_actions], followed
 
@@ -407,6 +421,11 @@ class _Search:
                 self.paths_left,
             )
             self.paths_left -= followed
+            if status == STUCK:
+                (state,) = unpack_keys(
+                    self.packing, self.keys[self.n_expanded : self.n_expanded + 1]
+                )
+                raise self.model.conditions.stuck(state.tolist())
             if status == TOO_MANY:
                 found = (
                     "1 state was"

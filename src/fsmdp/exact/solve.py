@@ -221,7 +221,8 @@ class Exact:
 
     def solve(self, model: FactoredMDP, check: Callable[[], None]) -> ExactSolution:
         """As `plan`; `check` is called again and again, and may raise to end it."""
-        if self.reachable is True:
+        if self.reachable is True or not model.conditions.never_stuck:
+            # States in which nothing is allowed have no value: they must not be reached.
             return _over_reachable(model, check, self.limit, self.limit)
         if self._is_tiny(model):
             check()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.exact.contraction import Branch, Contraction, axis_sizes, drawn_axis
+from fsmdp.exact.flat import all_assignments
 from fsmdp.foundation.threads import cores
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.mdp import FactoredMDP
@@ -279,7 +280,7 @@ def take_given(
     begin: int,
     end: int,
 ) -> None:
-    """Take the value of an action where it is chosen, or a share of it in every state."""
+    """Take the value of an action where it is chosen, or a share of it wherever it is allowed."""
     moves = loops.moves
     block = moves.shape[1]
     for piece in range(begin, end):
@@ -288,7 +289,8 @@ def take_given(
             state = piece * block + i
             value = base[state] + rewards[row + moves[1, i]] + means[at + moves[0, i]]
             if share > 0.0:
-                values[state] += share * value
+                if value > -np.inf:
+                    values[state] += share * value
             elif chosen[state] == action:
                 values[state] = value
 
@@ -325,7 +327,7 @@ class _Leaf:
 
     loops: Loops
     action: int
-    reward: Floats  # difference to the reward of the default group, flat
+    reward: Floats  # difference to the default group's; minus infinity where it is not allowed
 
 
 class Sweeper:
@@ -341,6 +343,7 @@ class Sweeper:
         self._steps: dict[Contraction, _Step] = {}
         self._leaves: dict[Branch, tuple[_Leaf, ...]] = {}
         self._base, differences = _rewards(model)
+        self._over = _terminal_states(model)
         self._prepare(plan, differences)
         length = max(plan.largest, model.n_states)
         self._free = [np.empty(length) for _ in range(plan.arrays(given_up=True))]
@@ -399,6 +402,7 @@ class Sweeper:
             keep_best(*state, means, leaf.reward, leaf.loops, leaf.action, tie, begin, end)
 
         self._run(later, finish, check)
+        self._end(values)
 
     def given(self, later: Floats, values: Floats, chosen: Whole | None, check: Check) -> None:
         """values(s) = R(s, a) + discount * E[later(s') | s, a] of a given action or at random."""
@@ -411,6 +415,15 @@ class Sweeper:
             take_given(*state, means, leaf.reward, leaf.loops, leaf.action, share, begin, end)
 
         self._run(later, finish, check)
+        if chosen is None and self.model.conditions.allowed:
+            states = all_assignments(self.model.sizes)
+            values /= np.maximum(self.model.conditions.mask(states).mean(axis=1), share)
+        self._end(values)
+
+    def _end(self, values: Floats) -> None:
+        """Nothing is earned in terminal states."""
+        if self._over is not None:
+            values[self._over] = 0.0
 
     def _run(
         self, later: Floats, finish: Callable[[_Leaf, Floats, int, int], None], check: Check
@@ -448,19 +461,20 @@ def sweep_entries(model: FactoredMDP, plan: Branch) -> int:
 
 def _reward_scopes(model: FactoredMDP) -> list[tuple[int, ...]]:
     """For each group of actions, the variables on which its difference to group 0 depends."""
-    groups = common_groups(model.reward_means, len(model.actions)).groups
-    return [
-        tuple(
-            sorted(
-                {
-                    p
-                    for new, usual in _changed(tables, groups[0])
-                    for p in (*new.scope, *usual.scope)
-                }
-            )
-        )
-        for tables in groups
-    ]
+    together, n_terms = _with_conditions(model)
+    default = together.groups[0][:n_terms]
+    found = []
+    for tables in together.groups:
+        inside = {p for pair in _changed(tables[:n_terms], default) for t in pair for p in t.scope}
+        inside |= {p for table in tables[n_terms:] for p in table.scope}
+        found.append(tuple(sorted(inside)))
+    return found
+
+
+def _with_conditions(model: FactoredMDP) -> tuple[Cases[tuple[Table, ...]], int]:
+    """Rewards, then conditions, by groups of actions that differ in them; how many are rewards."""
+    parts = (*model.reward_means, *model.conditions.allowed)
+    return common_groups(parts, len(model.actions)), len(model.reward_means)
 
 
 def _changed(tables: Sequence[Table], default: Sequence[Table]) -> list[tuple[Table, Table]]:
@@ -468,14 +482,25 @@ def _changed(tables: Sequence[Table], default: Sequence[Table]) -> list[tuple[Ta
     return [(new, usual) for new, usual in pairs if new is not usual]
 
 
+def _terminal_states(model: FactoredMDP) -> NDArray[np.bool_] | None:
+    """Which states are terminal, in the order of their numbers; None if none is."""
+    if not model.terminal:
+        return None
+    scope = range(len(model.sizes))
+    return _sum(model.conditions.terminal, scope, model.sizes) > 0
+
+
 def _rewards(model: FactoredMDP) -> tuple[Floats, Cases[Table]]:
-    """Rewards of the default group in every state, and of other groups what they differ by."""
-    together = common_groups(model.reward_means, len(model.actions))
-    default = together.groups[0]
+    """Rewards of the default group in every state, and of other groups what they differ by.
+
+    Minus infinity is added where a group's actions are not allowed.
+    """
+    together, n_terms = _with_conditions(model)
+    default = together.groups[0][:n_terms]
     differences = []
     for tables, scope in zip(together.groups, _reward_scopes(model), strict=True):
-        changed = _changed(tables, default)
-        values = _sum([new for new, _ in changed], scope, model.sizes)
+        changed = _changed(tables[:n_terms], default)
+        values = _sum([*(new for new, _ in changed), *tables[n_terms:]], scope, model.sizes)
         values -= _sum([usual for _, usual in changed], scope, model.sizes)
         differences.append(bound_table(scope, values))
     base = _sum(default, range(len(model.sizes)), model.sizes)

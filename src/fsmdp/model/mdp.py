@@ -16,7 +16,7 @@ from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.numbers import count_of_states, facts_table
 from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.basis import Basis, check_basis
-from fsmdp.model.cases import Cases
+from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import (
     ROW_TOLERANCE,
     Ancestry,
@@ -27,6 +27,7 @@ from fsmdp.model.conditionals import (
     normalised,
     resolve_dynamics,
 )
+from fsmdp.model.conditions import Conditions, as_allowed, as_terminal, resolve_conditions
 from fsmdp.model.marginals import EPSILON, Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
@@ -115,6 +116,11 @@ class FactoredMDP(Compared):
     `actions` is a list of names, which cases group, or `Actions`: variables that stand among the
     parents, so that many things can be decided at once.
 
+    `allowed` says which actions are possible in which states: an action is allowed in a state if
+    every entry that speaks of it is nonzero. `terminal` are tables over state variables: where one
+    is not zero the episode is over, without a further action or reward. The reward of the step that
+    leads there counts.
+
     Models are equal if they are built of equal parts in the same order.
     """
 
@@ -126,8 +132,11 @@ class FactoredMDP(Compared):
     discount: float
     latents: tuple[Variable, ...]
     initial: tuple[Start, ...]
+    allowed: tuple[Case, ...]
+    terminal: tuple[Table, ...]
     dynamics: Dynamics = field(init=False, compare=False)
     reward_means: tuple[Cases[Table], ...] = field(init=False, compare=False)
+    conditions: Conditions = field(init=False, compare=False)
 
     def __init__(
         self,
@@ -139,6 +148,8 @@ class FactoredMDP(Compared):
         initial: Mapping[str, int | ArrayLike] | Sequence[int] | None = None,
         discount: float = 1.0,
         latents: Sequence[Variable] = (),
+        allowed: Sequence[Case] = (),
+        terminal: Sequence[Table] = (),
     ) -> None:
         def store(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -165,7 +176,22 @@ class FactoredMDP(Compared):
             ),
         )
         store("initial", _resolve_initial(initial, self.variables))
+        store("allowed", as_allowed(allowed))
+        store("terminal", as_terminal(terminal))
+        parts = self.allowed, self.terminal, self.variables, self.actions
+        store("conditions", resolve_conditions(*parts))
+        self._check_start()
         self._resolve_rewards()
+
+    def _check_start(self) -> None:
+        """Refuse a certain start in which the episode is over already."""
+        if not self.terminal or not all(isinstance(start, int) for start in self.initial):
+            return
+        if self.conditions.is_terminal(np.array([self.initial], dtype=np.int64))[0]:
+            raise ModelError(
+                "initial: the episode would be over before it begins, since the initial state "
+                f"{show(self.initial)} is terminal; start elsewhere, or correct `terminal`."
+            )
 
     def replace(self, **changes: Any) -> FactoredMDP:
         """The same model with other parts, which are named as in the constructor."""
@@ -193,7 +219,8 @@ class FactoredMDP(Compared):
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Copies are built, and so checked, like any other model.
         parts = (self.variables, self.actions, self.conditionals, self.rewards, self.horizon)
-        return FactoredMDP, (*parts, self.initial, self.discount, self.latents)
+        more = self.initial, self.discount, self.latents, self.allowed, self.terminal
+        return FactoredMDP, (*parts, *more)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -355,6 +382,33 @@ class FactoredMDP(Compared):
     def check_state(self, state: State) -> tuple[int, ...]:
         """The state as a tuple of integers, or a ModelError saying what is wrong with it."""
         return check_state(state, self.variables)
+
+    def is_terminal(self, state: State) -> bool:
+        """Whether the episode is over in a state."""
+        at = np.array([self.check_state(state)], dtype=np.int64)
+        return bool(self.conditions.is_terminal(at)[0])
+
+    def allows(self, state: State, action: Any) -> bool:
+        """Whether an action is allowed in a state; none is in a terminal one."""
+        checked, choice = self.check_state(state), self.actions.read(action)
+        return not self.is_terminal(checked) and self.conditions.allows(checked, choice)
+
+    def allowed_actions(self, state: State) -> Any:
+        """The actions that are allowed in a state, by name; none in a terminal one.
+
+        Where actions are made of variables, the values of each variable that occur in some allowed
+        joint action.
+        """
+        checked = self.check_state(state)
+        over = self.is_terminal(checked)
+        if self.actions.variables:
+            if over:
+                return {variable.name: () for variable in self.actions.variables}
+            return self.conditions.values_allowed(checked)
+        if over:
+            return ()
+        mask = self.conditions.mask(np.array([checked], dtype=np.int64))[0]
+        return tuple(name for name, fine in zip(self.actions, mask.tolist(), strict=True) if fine)
 
     def mean_reward(self, state: State, action: Any) -> float:
         """Expected reward of an action in a state."""

@@ -1,0 +1,458 @@
+"""Conditions: which actions are allowed in a state, and in which states an episode is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsmdp.compiled import compiled
+from fsmdp.errors import ModelError, PolicyError
+from fsmdp.foundation.checks import as_tuple, show, show_names
+from fsmdp.foundation.equality import Compared
+from fsmdp.model.actions import ActionSpace, Choice
+from fsmdp.model.cases import ANY, Case, Cases, _Any
+from fsmdp.model.lookup import (
+    Lookup,
+    compile_lookup,
+    flatten_cases,
+    locate,
+    scope_lookup,
+    scopes_of,
+)
+from fsmdp.model.rewards import find_parents
+from fsmdp.model.tables import Floats, Table, bound_table, sorted_table
+from fsmdp.model.variables import (
+    Scope,
+    Variable,
+    positions_by_name,
+    table_size,
+)
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+ALWAYS = bound_table((), np.zeros(()))
+"""The condition that nothing is asked of."""
+
+MOST_CHECKED = 2**16
+"""Assignments that are gone through to prove that some action is allowed in every state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions(Compared):
+    """Allowed actions and terminal states of a model, over positions of its inputs.
+
+    An entry of `allowed` is 0 where an action is allowed and minus infinity where it is not, so
+    that adding it rules an action out of every maximum. Group 0 of listed actions is always
+    allowed; actions made of variables have one group, and their variables stand in its scope. An action is allowed if all entries are 0. A state is terminal if
+    some table of `terminal` is not 0 there.
+    """
+
+    actions: ActionSpace
+    inputs: tuple[Variable, ...]
+    allowed: tuple[Cases[Table], ...] = ()
+    terminal: tuple[Table, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.allowed or self.terminal)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return Conditions, (self.actions, self.inputs, self.allowed, self.terminal)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of values of each input."""
+        return tuple(variable.size for variable in self.inputs)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of state variables."""
+        return len(self.inputs) - len(self.actions.variables)
+
+    @property
+    def scopes(self) -> list[Cases[Scope]]:
+        """Scopes of what is allowed."""
+        return scopes_of(self.allowed)
+
+    @cached_property
+    def entries(self) -> Floats:
+        """All numbers of what is allowed: 0 and minus infinity."""
+        return flatten_cases(self.allowed)
+
+    def is_terminal(self, states: Integers) -> Booleans:
+        """Whether an episode is over in each of several states (n, n_variables)."""
+        found = np.zeros(len(states), dtype=np.bool_)
+        for table in self.terminal:
+            found |= table.values[tuple(states[:, position] for position in table.scope)] != 0
+        return found
+
+    def mask(self, states: Integers) -> Booleans:
+        """Which listed actions are allowed in each of several states: (n, n_actions)."""
+        found = np.ones((len(states), len(self.actions)), dtype=np.bool_)
+        for cases in self.allowed:
+            rows = [
+                table.values[tuple(states[:, position] for position in table.scope)] == 0
+                for table in cases
+            ]
+            for action, group in cases.exceptions.items():
+                found[:, action] &= rows[group]
+        return found
+
+    def allows_each(self, states: Integers, cases: Integers, values: Integers) -> Booleans:
+        """Whether each of several actions, by case and values, is allowed in its state."""
+        inputs = np.hstack([states, values]) if values.shape[1] else states
+        found = np.ones(len(states), dtype=np.bool_)
+        for condition in self.allowed:
+            for group, table in enumerate(condition):
+                if not table.scope and table.values[()] == 0:
+                    continue
+                own = [action for action, other in condition.exceptions.items() if other == group]
+                rows = np.isin(cases, own) if group or condition.exceptions else slice(None)
+                at = tuple(inputs[rows, position] for position in table.scope)
+                found[rows] &= table.values[at] == 0
+        return found
+
+    def allows(self, state: Sequence[int], choice: Choice) -> bool:
+        """Whether an action in numbers is allowed in a state."""
+        return self.broken(state, choice) is None
+
+    def broken(self, state: Sequence[int], choice: Choice) -> tuple[int, ...] | None:
+        """The scope of a condition that an action in numbers does not satisfy, or None."""
+        case, values = (choice, ()) if isinstance(choice, int) else (0, choice)
+        inputs = (*state, *values)
+        for condition in self.allowed:
+            table = condition.at(case)
+            if table.values[tuple(inputs[position] for position in table.scope)] != 0:
+                return table.scope
+        return None
+
+    def check(self, state: Sequence[int], choice: Choice) -> None:
+        """Refuse an action that is not allowed in a state, and any in a terminal one."""
+        if self.terminal and self.is_terminal(np.array([state], dtype=np.int64))[0]:
+            raise PolicyError(
+                f"the episode is over in state {show(tuple(state))}; expected no further action."
+            )
+        scope = self.broken(state, choice)
+        if scope is None:
+            return
+        where = self._text(state, scope)
+        if self.is_stuck(state):
+            raise self.stuck(state)
+        raise PolicyError(
+            f"action {show(self.actions.name(choice))} is not allowed in state "
+            f"{show(tuple(state))}, by the condition on {where}; take one that is "
+            "(model.allowed_actions(state))."
+        )
+
+    def _text(self, state: Sequence[int], scope: Scope) -> str:
+        if not scope:
+            return "this action, in every state"
+        return ", ".join(
+            f"{self.inputs[p].name}" + (f"={state[p]}" if p < len(state) else "") for p in scope
+        )
+
+    def stuck(self, state: Sequence[int]) -> ModelError:
+        """No action is allowed in a state that is not terminal either."""
+        return ModelError(
+            f"no action is allowed in state {show(tuple(int(v) for v in state))}, and it is not "
+            "terminal; expected at least one: relax `allowed`, or make the state terminal."
+        )
+
+    def is_stuck(self, state: Sequence[int]) -> bool:
+        """Whether a state that is not terminal allows no action."""
+        at = np.array([state], dtype=np.int64)
+        if not self.allowed or self.is_terminal(at)[0]:
+            return False
+        if not self.actions.variables:
+            return not self.mask(at).any()
+        return next(self.joint_actions(state), None) is None
+
+    def joint_actions(self, state: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Joint actions that are allowed in a state, one after another, lowest values first.
+
+        A search through the variables in order, each condition checked at its last variable.
+        """
+        space, first = self.actions, self.n_variables
+        last: dict[int, list[tuple[Scope, Floats]]] = {}
+        for table in space.forbidden:
+            barred = np.where(table.values != 0, -np.inf, 0.0)
+            last.setdefault(max(table.scope, default=-1), []).append((table.scope, barred))
+        for cases in self.allowed:
+            (table,) = cases.groups
+            index = tuple(state[p] if p < first else slice(None) for p in table.scope)
+            scope = tuple(p - first for p in table.scope if p >= first)
+            last.setdefault(max(scope, default=-1), []).append((scope, table.values[index]))
+        if any(values[()] != 0 for _, values in last.get(-1, ())):
+            return
+        most = len(space.sizes) if space.at_most is None else space.at_most
+        values = [0] * len(space.sizes)
+
+        def search(position: int, used: int) -> Iterator[tuple[int, ...]]:
+            if position == len(values):
+                yield tuple(values)
+                return
+            for value in range(space.sizes[position]):
+                values[position] = value
+                spent = used + (value > 0)
+                if spent <= most and all(
+                    table[tuple(values[at] for at in scope)] == 0
+                    for scope, table in last.get(position, ())
+                ):
+                    yield from search(position + 1, spent)
+            values[position] = 0
+
+        yield from search(0, 0)
+
+    def values_allowed(self, state: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """For each action variable the values that it has in some allowed joint action.
+
+        Variables that no condition ties to others are looked at by themselves.
+        """
+        found: list[set[int]] = [set() for _ in self.actions.variables]
+        for component in self._components(state):
+            for row in component:
+                for position, value in row.items():
+                    found[position].add(value)
+        return {
+            variable.name: tuple(sorted(values))
+            for variable, values in zip(self.actions.variables, found, strict=True)
+        }
+
+    def _components(self, state: Sequence[int]) -> Iterator[list[dict[int, int]]]:
+        """Allowed values of variables that conditions tie together, component by component."""
+        import networkx
+
+        space, first = self.actions, self.n_variables
+        ties = networkx.Graph()
+        ties.add_nodes_from(range(len(space.sizes)))
+        tables: list[tuple[Scope, Floats]] = [
+            (table.scope, np.where(table.values != 0, -np.inf, 0.0)) for table in space.forbidden
+        ]
+        for cases in self.allowed:
+            (table,) = cases.groups
+            index = tuple(state[p] if p < first else slice(None) for p in table.scope)
+            scope = tuple(p - first for p in table.scope if p >= first)
+            tables.append((scope, table.values[index]))
+        for scope, _ in tables:
+            networkx.add_path(ties, scope)
+        # A limit on how many are nonzero leaves each value, alone, to every component.
+        most = len(space.sizes) if space.at_most is None else space.at_most
+        for component in networkx.connected_components(ties):
+            members = sorted(component)
+            own = [(scope, table) for scope, table in tables if set(scope) <= component]
+            yield list(_assignments(members, space.sizes, own, most))
+
+    @cached_property
+    def never_stuck(self) -> bool:
+        """Whether every state that is not terminal provably allows some action.
+
+        Some action without conditions, or all assignments of what conditions depend on, where these
+        are few enough to go through.
+        """
+        if not self.allowed:
+            return True
+        if not self.actions.variables:
+            free = set(range(len(self.actions))) - {a for c in self.allowed for a in c.exceptions}
+            return bool(free) or self._go_through()
+        idle = self.actions.values(self.actions.idle())
+        first = self.n_variables
+        for cases in self.allowed:
+            (table,) = cases.groups
+            index = tuple(idle[p - first] if p >= first else slice(None) for p in table.scope)
+            if (table.values[index] != 0).any():
+                return self._go_through()
+        return True
+
+    def _go_through(self) -> bool:
+        tables = [table for cases in self.allowed for table in cases] + [*self.terminal]
+        scope = sorted({p for table in tables for p in table.scope if p < self.n_variables})
+        sizes = self.sizes
+        if table_size(sizes[p] for p in scope) > MOST_CHECKED:
+            return False
+        state = [0] * self.n_variables
+        for values in product(*(range(sizes[p]) for p in scope)):
+            for position, value in zip(scope, values, strict=True):
+                state[position] = value
+            if self.is_stuck(state):
+                return False
+        return True
+
+    def compiled(self) -> CompiledConditions:
+        """What compiled code reads. Cost: the tables, once."""
+        n_cases = self.actions.n_cases
+        terminal = [Cases((table,)) for table in self.terminal]
+        return CompiledConditions(
+            scope_lookup(self.scopes, self.sizes, n_cases),
+            self.entries if len(self.entries) else np.zeros(1),
+            scope_lookup(scopes_of(terminal), self.sizes, 1),
+            flatten_cases(terminal) if terminal else np.zeros(1),
+        )
+
+
+def _assignments(
+    members: Sequence[int],
+    sizes: Sequence[int],
+    tables: Sequence[tuple[Scope, Floats]],
+    most: int,
+) -> Iterator[dict[int, int]]:
+    """Values of some variables that all tables over them allow, at most so many of them nonzero."""
+    values: dict[int, int] = {}
+
+    def search(depth: int, used: int) -> Iterator[dict[int, int]]:
+        if depth == len(members):
+            yield dict(values)
+            return
+        for value in range(sizes[members[depth]]):
+            values[members[depth]] = value
+            spent = used + (value > 0)
+            if spent <= most and all(
+                table[tuple(values[p] for p in scope)] == 0
+                for scope, table in tables
+                if members[depth] in scope and all(p in values for p in scope)
+            ):
+                yield from search(depth + 1, spent)
+        del values[members[depth]]
+
+    yield from search(0, 0)
+
+
+class CompiledConditions(NamedTuple):
+    """Conditions as arrays; without tables, every action is allowed and no state is terminal."""
+
+    allowed: Lookup
+    allowed_entries: Floats  # 0 where allowed
+    terminal: Lookup
+    terminal_entries: Floats  # not 0 where an episode is over
+
+
+def no_conditions(n_cases: int = 1) -> CompiledConditions:
+    """Nothing is asked of anything."""
+    nothing = compile_lookup([], n_cases)
+    return CompiledConditions(nothing, np.zeros(1), compile_lookup([], 1), np.zeros(1))
+
+
+@compiled(inline="always")
+def is_over(conditions: CompiledConditions, values: Integers) -> bool:
+    """Whether an episode is over in the state that the first slots hold."""
+    lookup = conditions.terminal
+    for table in lookup.defaults:
+        if conditions.terminal_entries[locate(lookup, table, values)] != 0.0:
+            return True
+    return False
+
+
+@compiled(inline="always")
+def is_allowed(conditions: CompiledConditions, action: int, values: Integers) -> bool:
+    """Whether an action, by its case and the slots of its variables, is allowed in a state."""
+    lookup, entries = conditions.allowed, conditions.allowed_entries
+    for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+        if entries[locate(lookup, lookup.exception_table[e], values)] != 0.0:
+            return False
+    if lookup.exception_start[-1] == 0:  # actions made of variables: one group
+        for table in lookup.defaults:
+            if entries[locate(lookup, table, values)] != 0.0:
+                return False
+    return True
+
+
+def resolve_conditions(
+    allowed: object, terminal: object, variables: Sequence[Variable], actions: ActionSpace
+) -> Conditions:
+    """Conditions as a user writes them, bound to positions and checked."""
+    inputs = (*variables, *actions.variables)
+    found = [_condition(case, inputs, actions) for case in as_allowed(allowed)]
+    tables = tuple(_terminal(table, variables) for table in as_terminal(terminal))
+    kept = [(named, table) for named, table in found if (table.values != 0).any()]
+    if actions.variables:
+        packed = tuple(Cases((table,)) for _, table in kept)
+    else:
+        packed = tuple(_packed(kept))
+    return Conditions(actions, inputs, packed, tables)
+
+
+def as_allowed(allowed: object) -> tuple[Case, ...]:
+    """Cases of allowed actions; a single one stands for a list of itself."""
+    remedy = "give [Case(actions, parents, table), ...], zero where an action is not allowed"
+    return as_tuple(allowed, Case, "allowed", remedy)
+
+
+def as_terminal(terminal: object) -> tuple[Table, ...]:
+    """Tables of terminal states; a single one stands for a list of itself."""
+    remedy = "give [Table(names, values), ...], not zero where an episode is over"
+    return as_tuple(terminal, Table, "terminal", remedy)
+
+
+def _condition(
+    case: Case, inputs: Sequence[Variable], actions: ActionSpace
+) -> tuple[tuple[int, ...], Table]:
+    """Positions of the actions that a case speaks of, and its table of 0 and minus infinity."""
+    where = f"allowed, {case.label}"
+    parents = find_parents(case, positions_by_name(inputs), where)
+    expected = tuple(inputs[position].size for position in parents)
+    if case.table.shape != expected:
+        found = show(case.table.shape) if case.table.size else "no table"
+        raise ModelError(
+            f"{where}: expected a table of shape {show(expected)}, the sizes of "
+            f"{show(list(case.parents))}, found {found}; reshape it."
+        )
+    table = sorted_table(parents, np.where(case.table != 0, 0.0, -np.inf))
+    if isinstance(case.actions, _Any):
+        return tuple(range(actions.n_cases)), table
+    if actions.variables:
+        raise ModelError(
+            f"{where}: found names of actions, expected ANY, since actions are variables: name "
+            "these among the parents."
+        )
+    unknown = [name for name in case.actions if name not in actions.cases]
+    if unknown:
+        raise ModelError(
+            f"{where}: unknown action {show(unknown[0])}; expected one of {show_names(actions)}."
+        )
+    return tuple(actions.cases[name] for name in case.actions), table
+
+
+def _packed(found: Sequence[tuple[tuple[int, ...], Table]]) -> Iterator[Cases[Table]]:
+    """Conditions on different actions share one factor: a group for each."""
+    packs: list[tuple[list[Table], dict[int, int]]] = []
+    for actions, table in found:
+        pack = next((one for one in packs if one[1].keys().isdisjoint(actions)), None)
+        if pack is None:
+            pack = ([ALWAYS], {})
+            packs.append(pack)
+        tables, exceptions = pack
+        exceptions.update(dict.fromkeys(actions, len(tables)))
+        tables.append(table)
+    for tables, exceptions in packs:
+        yield Cases(tuple(tables), exceptions)
+
+
+def _terminal(table: Table, variables: Sequence[Variable]) -> Table:
+    bound = table.bind(variables)
+    return bound_table(bound.scope, (bound.values != 0).astype(np.float64))
+
+
+def named_conditions(
+    conditions: Conditions,
+) -> tuple[list[Case], list[Table]]:
+    """Conditions as a user would write them, with names in place of positions."""
+    names = [variable.name for variable in conditions.inputs]
+    space = conditions.actions
+    allowed = []
+    for cases in conditions.allowed:
+        for group, table in enumerate(cases):
+            parents = [names[position] for position in table.scope]
+            values = (table.values == 0).astype(np.float64)
+            if space.variables:
+                allowed.append(Case(ANY, parents, values))
+            elif group:
+                own = [space[a] for a, other in cases.exceptions.items() if other == group]
+                who: Any = ANY if len(own) == len(space) else own
+                allowed.append(Case(who, parents, values))
+    terminal = [Table([names[p] for p in t.scope], t.values) for t in conditions.terminal]
+    return allowed, terminal
