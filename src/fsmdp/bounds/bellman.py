@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from fsmdp.bounds.costs import LARGEST_PROGRAM
-from fsmdp.elimination import Elimination, Network, Rows, build, build_within
+from fsmdp.elimination import Constraint, Elimination, Network, Rows, build, build_within
 from fsmdp.elimination.counting import Addition, count_along
 from fsmdp.elimination.order import DEFAULT_LIMIT, Order, best_order, given_order
 from fsmdp.errors import ModelError, WidthError
@@ -25,6 +25,7 @@ from fsmdp.foundation.checks import as_items
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import flatten_cases, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import Structure, sum_of_discounts
@@ -40,6 +41,9 @@ VIEWS = (OPTIMISTIC, POINT, PESSIMISTIC)
 ROOM, FEW = 2, 2**12
 """A restriction that no table of the network holds may cost so many times the entries of all
 tables, or so many entries."""
+
+END = "end of the episode"
+"""In place of an action: where an episode is over, values may not be below 0."""
 
 OF_ACTIONS = -1
 """In place of an invariant: the limit on joint actions."""
@@ -191,8 +195,12 @@ class BellmanNetwork:
     backup_columns: NDArray[np.int64] = field(repr=False)  # j of each backup entry
     function_sizes: Floats = field(repr=False)  # largest |h_j|
     n_rewards: int
-    invariants: tuple[Invariant, ...] = ()
-    restrictions: tuple[Restriction, ...] = field(default=(), repr=False)
+    invariants: tuple[Invariant, ...]
+    restrictions: tuple[Restriction, ...] = field(repr=False)
+    conditions: Conditions = field(repr=False)
+    given: NDArray[np.int64] | None = field(repr=False)
+    """Entries of rewards and backups without those of the ends of an episode; None if it has none.
+    """
 
     @property
     def restricts_states(self) -> bool:
@@ -218,11 +226,53 @@ class BellmanNetwork:
         """The state in an assignment of the network."""
         return tuple(assignment[: len(self.variables)].tolist())
 
+    def laid_out(self, intervals: Intervals) -> Intervals:
+        """Intervals of the given scopes in the layout of the network, where episodes end early.
+
+        After the end nothing is earned and no function counts: both ends of its entries are 0. Sets
+        of several functions' means at once, which do not know of them, are left out.
+        """
+        if self.given is None:
+            return intervals
+        given = self.given
+
+        def spread(numbers: Floats, at: slice) -> Floats:
+            found = np.zeros(at.stop - at.start)
+            found[given[(given >= at.start) & (given < at.stop)] - at.start] = numbers
+            return found
+
+        low, reward_low, rounding = intervals.low, intervals.reward_low, intervals.rounding
+        lowest = spread(low, self.backups_at)
+        return Intervals(
+            spread(intervals.rewards, self.rewards_at),
+            lowest,
+            lowest if intervals.high is low else spread(intervals.high, self.backups_at),
+            None if reward_low is None else spread(reward_low, self.rewards_at),
+            None if rounding is None else spread(rounding, self.backups_at),
+        )
+
+    def q_entries(self, entries: Floats) -> Floats:
+        """Entries of R + discount * backup, (..., n_entries), as terms of Q: see `q_scopes`."""
+        start = self.rewards_at.start
+        chosen = entries[..., start:] if self.given is None else entries[..., self.given]
+        fixed = self.conditions.entries
+        if not len(fixed):
+            return chosen
+        every = np.broadcast_to(fixed, (*chosen.shape[:-1], len(fixed)))
+        return np.concatenate([chosen, every], axis=-1)
+
+    @property
+    def q_scopes(self) -> tuple[Cases[Scope], ...]:
+        """Scopes of the terms of Q: rewards, backups, and what is allowed."""
+        return (*self.reward_scopes, *self.parent_scopes, *self.conditions.scopes)
+
     def action_of(self, assignment: NDArray[np.int64], action: int) -> str:
         """The action of an assignment that maximises one of the network's sums.
 
         Mini-buckets may leave values that no joint action has; the idle one stands in for them.
         """
+        if action >= self.actions.n_cases:
+            return END
         values = assignment[len(self.variables) : len(self.inputs)]
         choice = self.actions.choice(action, values)
         if self.actions.allows(choice):
@@ -280,6 +330,34 @@ class EliminationOptions(TypedDict, total=False):
     invariants: Sequence[Invariant]
 
 
+def _with_ends(cases: Cases[Scope], first: int, n_ends: int) -> Cases[Scope]:
+    """One group more, of what depends on nothing, for the ends of an episode."""
+    if not n_ends:
+        return cases
+    ends = dict.fromkeys(range(first, first + n_ends), len(cases))
+    return Cases((*cases.groups, ()), {**cases.exceptions, **ends})
+
+
+def _constraints(conditions: Conditions) -> tuple[Cases[Constraint], ...]:
+    """What is allowed, by action; what is not terminal, for all actions; each table of what is.
+
+    The ends of an episode come after the actions, one for each table of terminal states.
+    """
+    first, terminal = conditions.actions.n_cases, conditions.terminal
+    free: Constraint = ((), np.asarray(True))
+    found = []
+    for cases in conditions.allowed:
+        group = len(cases)
+        listed = cases.map(lambda table: (table.scope, np.asarray(table.values == 0)))
+        ends = dict.fromkeys(range(first, first + len(terminal)), group)
+        found.append(Cases((*listed.groups, free), {**cases.exceptions, **ends}))
+    for number, table in enumerate(terminal):
+        over = np.asarray(table.values != 0)
+        ends = dict.fromkeys(range(first, first + len(terminal)), 2) | {first + number: 1}
+        found.append(Cases(((table.scope, ~over), (table.scope, over), free), ends))
+    return tuple(found)
+
+
 def bellman_network(
     variables: Sequence[Variable],
     actions: ActionSpace,
@@ -288,6 +366,7 @@ def bellman_network(
     basis: Basis,
     reward_scopes: Sequence[Cases[Scope]],
     parent_scopes: Sequence[Cases[Scope]],
+    conditions: Conditions,
     *,
     limit: int = DEFAULT_LIMIT,
     elimination_order: Sequence[str | int] | None = None,
@@ -301,20 +380,28 @@ def bellman_network(
     With a `mini_bucket`, the entries of a table at most, or a `budget`, those of all tables of a
     step, buckets are split: everything fits, and maxima are bounded from above. `invariants`, which
     are taken to be proved, restrict the states where that costs little.
+
+    Inequalities are asked for of actions that are allowed in states that are not terminal, and
+    0 - V(s) <= 0 in those that are: as of further actions, which earn nothing and lead nowhere.
     """
+    n_ends = len(conditions.terminal)
     values = [Cases((scope,)) for scope in basis.scopes]
-    factors = (*values, *reward_scopes, *parent_scopes)
+    given = (*reward_scopes, *parent_scopes)
+    ended = [_with_ends(cases, actions.n_cases, n_ends) for cases in given]
+    factors = (*values, *ended)
     order: Sequence[int] | None = None
     if elimination_order is not None:
         order = read_order(elimination_order, (*variables, *actions.variables))
     limits: tuple[Restriction, ...] = ()
     if actions.variables:
-        network, order, additions = joint_network(variables, actions, factors, order)
+        parts = variables, actions, factors, order, n_ends, _constraints(conditions)
+        network, order, additions = joint_network(*parts)
         if additions:
             limits = (Restriction(OF_ACTIONS, additions),)
     else:
         sizes, names = zip(*((v.size, v.name) for v in variables), strict=True)
-        network = Network(sizes, len(actions), factors, names)
+        allowed = _constraints(conditions)
+        network = Network(sizes, len(actions) + n_ends, factors, names, (), allowed)
     restricted = restrict(network, order, invariants)
     network, order = restricted.network, restricted.order
 
@@ -337,12 +424,23 @@ def bellman_network(
         eliminated,
         np.concatenate([table.values.ravel() for table in basis]),
         columns(values),
-        columns(parent_scopes),
+        columns(ended[len(reward_scopes) :]),
         np.array([float(np.abs(table.values).max()) for table in basis]),
-        len(columns(reward_scopes)),
+        len(columns(ended[: len(reward_scopes)])),
         tuple(invariants),
         (*limits, *restricted.restrictions),
+        conditions,
+        _given_entries(network, len(values)) if n_ends else None,
     )
+
+
+def _given_entries(network: Network, first: int) -> NDArray[np.int64]:
+    """Positions of the entries of terms of Q, without those of the ends of an episode."""
+    found = []
+    for factor in range(first, network.n_terms):
+        cases, offsets = network.factors[factor], network.offsets[factor]
+        found.append(np.arange(offsets[0], offsets[len(cases) - 1]))
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def read_order(order: Sequence[str | int], variables: Sequence[Variable]) -> tuple[int, ...]:
@@ -368,10 +466,12 @@ def network_of_model(
         marginals.basis,
         scopes_of(model.reward_means),
         scopes_of(backprojections),
+        model.conditions,
         **options,
     )
     means, roundings = flatten_cases(backprojections), flatten_cases(marginals.roundings())
-    return network, Intervals(flatten_cases(model.reward_means), means, means, rounding=roundings)
+    found = Intervals(flatten_cases(model.reward_means), means, means, rounding=roundings)
+    return network, network.laid_out(found)
 
 
 def network_of_structure(structure: Structure, **options: object) -> BellmanNetwork:
@@ -384,6 +484,7 @@ def network_of_structure(structure: Structure, **options: object) -> BellmanNetw
         structure.basis,
         [term.parents for term in structure.rewards],
         structure.parents,
+        structure.conditions,
         **options,  # type: ignore[arg-type]
     )
 
@@ -459,12 +560,12 @@ def value_span(network: BellmanNetwork, intervals: Intervals) -> float:
 
 def _terms(network: BellmanNetwork, intervals: Intervals) -> list[Floats]:
     """The means of each reward term, in all groups together."""
+    factors, first = network.elimination.network, len(network.basis)
     found = []
-    begin = 0
-    for cases in network.reward_scopes:
-        end = begin + sum(network.elimination.network.table_size(scope) for scope in cases)
-        found.append(intervals.rewards[begin:end])
-        begin = end
+    for factor in range(first, first + len(network.reward_scopes)):
+        begin, cases = factors.offsets[factor][0], factors.factors[factor]
+        end = begin + sum(factors.table_size(scope) for scope in cases)
+        found.append(intervals.rewards[begin - len(network.values) : end - len(network.values)])
     return found
 
 

@@ -7,6 +7,9 @@ gives, for each link, the maximum and the (state, action) pairs that attain it: 
 master minimises the largest of all cuts so far, and stays near the best weights by a quadratic
 term, without which its first solutions would lie far out. The duals of the cuts are an occupation
 measure.
+
+Where episodes end early a constant that is added to a step raises values before it only where these
+go on. Then constants are weights like any others, and max(0, excess) takes the place of an excess.
 Source: Kiwiel, Proximity control in bundle methods for convex nondifferentiable minimization
 (1990).
 """
@@ -283,7 +286,8 @@ class _Bundle:
         self.began = time.perf_counter()
         self.network, self.intervals, self.blocks, self.clock = network, intervals, blocks, clock
         self.scale = reward_scale(intervals)
-        self.matrix = sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, 1:])
+        self.ends = bool(network.conditions.terminal)
+        self.matrix = _columns(network, intervals)
         self.n = int(self.matrix.shape[1])
         self.n_columns = blocks.n_blocks * self.n
         self.cost = np.zeros(self.n_columns + len(blocks.links))
@@ -302,10 +306,11 @@ class _Bundle:
         self.duals = np.zeros(0)
 
     def _coordinates(self, shared: Floats) -> Floats:
-        """Coordinates of weights; the constant's weight does not count."""
-        own = sparse.csc_matrix(self.matrix[1:])
+        """Coordinates of weights; the constant's weight does not count, unless it has a column."""
+        first = 0 if self.ends else 1
+        own = sparse.csc_matrix(self.matrix[first:])
         solve = factorized(sparse.csc_matrix(own.T @ own))
-        return np.concatenate([solve(own.T @ one[1:]) for one in shared])
+        return np.concatenate([solve(own.T @ one[first:]) for one in shared])
 
     def shared(self, coordinates: Floats) -> Floats:
         """Weights of the blocks, the constants left to be determined."""
@@ -320,6 +325,8 @@ class _Bundle:
             excesses_of(self.network, self.intervals, pairs, clock=self.clock)
         ):
             excesses[number] = worst.value / self.scale
+            if self.ends:
+                excesses[number] = max(0.0, excesses[number])
             parts.append(_cuts_of(number, worst))
         self.add(joined(parts))
         value = float(self.cost[: self.n_columns] @ coordinates)
@@ -363,7 +370,10 @@ class _Bundle:
         squares[: self.n_columns] = self.proximal_weight
         cost = self.cost.copy()
         cost[: self.n_columns] -= self.proximal_weight * self.best
-        found = InteriorProgram(cost, self.rows, self.sides, squares).solve(self.clock)
+        rows, sides = self.rows, self.sides
+        if self.ends:
+            rows, sides = _not_negative(rows, sides, self.n_columns, len(self.excesses))
+        found = InteriorProgram(cost, rows, sides, squares).solve(self.clock)
         self.clock.check()
         if found.status not in SOLVED or found.duals is None:
             raise _MasterError(found.status)
@@ -392,7 +402,7 @@ class _Bundle:
     def _note_duals(self, found: Solution) -> None:
         """Keep the duals of the cuts, and drop cuts that have long held nothing."""
         assert found.duals is not None
-        self.duals = np.maximum(found.duals, 0.0)
+        self.duals = np.maximum(found.duals[: len(self.sides)], 0.0)
         least = 1e-9 * self.cost[self.n_columns :].max()
         self.idle = np.where(self.duals > least, 0, self.idle + 1)
         if len(self.sides) <= CUTS_PER_COLUMN * len(self.cost):
@@ -420,10 +430,26 @@ class _Bundle:
 
 
 def _cuts_of(link: int, worst: Maximum) -> Cuts:
-    """Those of the actions of the largest excesses."""
+    """Those of the actions of the largest excesses, without those that are nowhere allowed."""
     chosen = np.argsort(-worst.values, kind="stable")[:CUTS_PER_LINK]
+    chosen = chosen[worst.values[chosen] > -np.inf]
     entries = None if worst.is_exact else worst.picked(chosen)
     return Cuts(np.full(len(chosen), link), worst.states(chosen), chosen, entries)
+
+
+def _columns(network: BellmanNetwork, intervals: Intervals) -> sparse.csr_matrix:
+    """Weights of the coordinates: without the constant, unless episodes end early."""
+    first = 0 if network.conditions.terminal else 1
+    return sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, first:])
+
+
+def _not_negative(
+    rows: sparse.csr_matrix, sides: Floats, first: int, count: int
+) -> tuple[sparse.csr_matrix, Floats]:
+    """The same rows, and that the excesses from a column on are not below 0."""
+    each = np.arange(count)
+    more = sparse.csr_matrix((np.ones(count), (each, first + each)), (count, rows.shape[1]))
+    return sparse.csr_matrix(sparse.vstack([rows, more])), np.concatenate([sides, np.zeros(count)])
 
 
 BLOCK_ROWS_ENOUGH = 1e-6
@@ -450,7 +476,7 @@ def minimise_by_rows(
     began = time.perf_counter()
     links, scale = blocks.links, reward_scale(intervals)
     step = bellman_rows(network, len(links))
-    matrix = sparse.csr_matrix(conditioning_of(network, intervals).matrix[:, 1:])
+    matrix, ends = _columns(network, intervals), bool(network.conditions.terminal)
     n = int(matrix.shape[1])
     own, after = (
         sparse.csr_matrix((np.ones(len(at)), ([k for k, _ in at], [b for _, b in at])), shape)
@@ -479,15 +505,20 @@ def minimise_by_rows(
     cost[:n] = means @ matrix
     n_columns = blocks.n_blocks * n
     cost[n_columns : n_columns + len(links)] = [link.weight for link in links]
-    program = InteriorProgram(cost, rows, np.tile(rewards, len(links)), tolerance=BLOCK_ROWS_ENOUGH)
+    sides = np.tile(rewards, len(links))
+    n_rows = len(sides)
+    if ends:
+        rows, sides = _not_negative(rows, sides, n_columns, len(links))
+    program = InteriorProgram(cost, rows, sides, tolerance=BLOCK_ROWS_ENOUGH)
     found = program.solve(clock)
     if not found.iterations or not np.isfinite(found.values).all():
         raise Stopped
     shared = np.asarray(scale * (matrix @ found.values[:n_columns].reshape(-1, n).T).T)
     pairs = pairs_of(blocks, shared)
     excesses = np.array([w.value for w in excesses_of(network, intervals, pairs, clock=clock)])
-    weights = blocks.weights(shared, excesses)
-    cuts, measure = _sampled(network, blocks, found.duals, seed)
+    weights = blocks.weights(shared, np.maximum(excesses, 0.0) if ends else excesses)
+    assert found.duals is not None
+    cuts, measure = _sampled(network, blocks, found.duals[:n_rows], seed)
     return BundleSolution(
         found.status,
         shared,
@@ -502,10 +533,9 @@ def minimise_by_rows(
 
 
 def _sampled(
-    network: BellmanNetwork, blocks: Blocks, duals: Floats | None, seed: int
+    network: BellmanNetwork, blocks: Blocks, duals: Floats, seed: int
 ) -> tuple[Cuts, Floats]:
     """A list of states and actions from the duals of all links."""
-    assert duals is not None
     rng = generator(seed, Purpose.DUALS)
     parts, measure = [], []
     schedule, rows = network.elimination.schedule, network.elimination.rows()
@@ -558,11 +588,13 @@ def _at(table: Table, columns: States) -> Floats:
 
 
 def _next_means(cases: Cases[Table], columns: States, actions: States, n_actions: int) -> Floats:
-    """E[h(s') | s, a] of each pair."""
+    """E[h(s') | s, a] of each pair; 0 at the ends of an episode, which come after the actions."""
     found = np.array(_at(cases.groups[0], columns))
     group_of = np.zeros(n_actions, dtype=np.int64)
     group_of[[*cases.exceptions]] = [*cases.exceptions.values()]
-    group = group_of[actions]
+    over = actions >= n_actions
+    found[over] = 0.0
+    group = np.where(over, 0, group_of[np.minimum(actions, n_actions - 1)])
     for number in np.unique(group):
         if number > 0:
             rows = np.flatnonzero(group == number)

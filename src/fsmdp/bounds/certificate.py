@@ -227,8 +227,7 @@ class _Allowance:
 
     def __init__(self, network: BellmanNetwork, intervals: Intervals) -> None:
         factors = network.elimination.network
-        n_terms = len(factors.offsets) - len(factors.constraints)
-        self._starts = np.array([offsets[0] for offsets in factors.offsets[:n_terms]])
+        self._starts = np.array([offsets[0] for offsets in factors.offsets[: factors.n_terms]])
         # Messages are taken back and added again; a sum of n terms passes through fewer than 4 n
         # partial sums, none larger than three times all its terms.
         self._unit = 16 * (len(self._starts) + 4) * EPSILON
@@ -255,23 +254,30 @@ def lifts_of(
 ) -> Floats:
     """What must be added to the constant of each step so that no inequality is violated.
 
-    Sums with the `constants` to which it is added are rounded up.
+    Sums with the `constants` to which it is added are rounded up. Where an episode may end early,
+    V >= 0 in terminal states is asked for whatever the later steps are lifted by, so that what
+    lowers these lowers nothing before.
     """
     sizes = np.abs(violations) if constants is None else np.abs(violations) + np.abs(constants)
+    ends = bool(network.conditions.terminal)
+    if network.horizon is None and ends and violations[0] <= 0:
+        return np.asarray(violations + 8 * EPSILON * sizes)
     if network.horizon is None:
         lift = (violations + 4 * EPSILON * np.abs(violations)) / (1 - network.discount)
         return np.asarray(lift + 8 * EPSILON * (np.abs(lift) + sizes))
     lifts = np.zeros(len(violations))
-    _fill_lifts(violations.copy(), sizes, float(network.discount), lifts)
+    _fill_lifts(violations.copy(), sizes, float(network.discount), ends, lifts)
     return lifts
 
 
 @compiled()
-def _fill_lifts(violations: Floats, sizes: Floats, discount: float, lifts: Floats) -> None:
+def _fill_lifts(
+    violations: Floats, sizes: Floats, discount: float, ends: bool, lifts: Floats
+) -> None:
     after = 0.0
     after_size = 0.0
     for step in range(len(lifts) - 1, -1, -1):
-        lift = violations[step] + discount * after
+        lift = violations[step] + discount * (max(0.0, after) if ends else after)
         size = abs(lift) + sizes[step]
         after = lift + 4 * EPSILON * (size + after_size)
         lifts[step] = after

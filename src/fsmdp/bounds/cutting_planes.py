@@ -62,8 +62,12 @@ def random_cuts(network: BellmanNetwork, seed: int = 0) -> Cuts:
         states = states[rng.permutation(len(states))[: max(1, most)]]
     steps = np.repeat(np.arange(network.n_weight_rows), len(states))
     states = np.tile(states, (network.n_weight_rows, 1))
-    cases, values = random_actions(network.actions).draw(len(states), rng)
-    return Cuts(steps, np.hstack([states, values]), cases)
+    cases, values = random_actions(network.conditions).draw(states, rng)
+    found = Cuts(steps, np.hstack([states, values]), cases)
+    if not network.conditions:
+        return found
+    fine = network.conditions.allows_each(states, cases, values)
+    return found.at(fine & ~network.conditions.is_terminal(states))
 
 
 class Master:
@@ -130,7 +134,10 @@ class Master:
 
 
 class StatePool:
-    """States whose inequality V(s) >= max_a Q(s, a) a stage's master holds; all stages share it."""
+    """States whose inequality V(s) >= max_a Q(s, a) a stage's master holds; all stages share it.
+
+    In terminal states it is V(s) >= 0, with an action after the others.
+    """
 
     def __init__(self, network: BellmanNetwork, states: States) -> None:
         self.network = network
@@ -138,6 +145,9 @@ class StatePool:
         lookup = greedy_lookup(network)
         self._best_actions = BestActions(lookup, sizes, actions=network.actions)
         self._entries = np.zeros(0)
+        if not network.conditions.never_stuck:
+            stuck = [network.conditions.is_stuck(state) for state in states.tolist()]
+            states = states[~np.array(stuck)]
         self.states = states
         self._features = function_values(network, states)
         self._right_sides = np.zeros(len(states))
@@ -173,6 +183,11 @@ class StatePool:
         states, actions = self.states[order], self._actions[order]
         if actions.ndim == 2:
             states, actions = np.hstack([states, actions]), np.zeros(len(order), dtype=np.int64)
+        conditions = self.network.conditions
+        own = states[:, : len(self.network.variables)]
+        for number, table in enumerate(conditions.terminal):
+            over = table.values[tuple(own[:, position] for position in table.scope)] != 0
+            actions = np.where(over, conditions.actions.n_cases + number, actions)
         return Cuts(np.full(len(order), step), states, actions)
 
     def forget_slack(self, weights: Floats) -> None:
@@ -186,7 +201,10 @@ class StatePool:
             setattr(self, name, np.delete(getattr(self, name), dropped, axis=0))
 
     def _best(self, states: States) -> tuple[Floats, States]:
-        return self._best_actions(self._entries, states)
+        values, actions = self._best_actions(self._entries, states)
+        if self.network.conditions.terminal:
+            values[self.network.conditions.is_terminal(states)] = 0.0
+        return values, actions
 
 
 def first_states(network: BellmanNetwork, seed: int) -> States:
@@ -477,7 +495,7 @@ def solve_stages_by_cuts(
     for step in reversed(range(network.horizon)):
         entries = network.right_side(scale * conditioning.weights(following), intervals, view)
         entries /= scale
-        pool.set_entries(entries[network.rewards_at.start :])
+        pool.set_entries(network.q_entries(entries))
         centre = following.copy()
         centre[0] += value
         objective_means = first_means if step == 0 and first_means is not None else means

@@ -166,6 +166,7 @@ def _every_choice_of_ends(numbers: Enumerated) -> tuple[Floats, Floats, Floats]:
 
 
 def _minimum(cost: Floats, rows: Floats, sides: Floats) -> float | None:
+    rows, sides = rows[sides > -np.inf], sides[sides > -np.inf]
     rows, kept = np.unique(np.column_stack([rows, sides]), axis=0, return_index=True)
     found = linprog(
         cost,

@@ -173,15 +173,14 @@ def greedy_policy(
 def q_entries_of(
     network: BellmanNetwork, intervals: Intervals, weights: Floats, view: str = OPTIMISTIC
 ) -> Floats:
-    """Reward and backup entries of every step, from weights (n_steps, n_functions).
+    """Entries of the terms of Q at every step, from weights (n_steps, n_functions).
 
     The entries of a step are made from the weights of the step after.
     """
     following = weights
     if network.horizon is not None:
         following = np.vstack([weights[1:], np.zeros((1, weights.shape[1]))])
-    start = network.rewards_at.start
-    n_entries = network.elimination.network.n_entries - start
+    n_entries = network.elimination.network.n_entries - network.rewards_at.start
     check_size(
         len(following) * n_entries,
         LARGEST_POLICY,
@@ -189,8 +188,9 @@ def q_entries_of(
         "use a shorter horizon, None (an infinite one) with a discount, or a smaller basis",
         unit="numbers",
     )
-    if not intervals.exact:
-        return np.stack([network.right_side(w, intervals, view)[start:] for w in following])
+    if network.conditions or not intervals.exact:
+        sides = (network.right_side(w, intervals, view) for w in following)
+        return np.stack([network.q_entries(side) for side in sides])
     entries = np.empty((len(following), n_entries))
     entries[:, : network.n_rewards] = intervals.rewards
     backups = entries[:, network.n_rewards :]
@@ -201,7 +201,6 @@ def q_entries_of(
 
 
 def greedy_lookup(network: BellmanNetwork) -> Lookup:
-    """Look-up of the reward and backup terms, in the order of their entries."""
-    scopes = (*network.reward_scopes, *network.parent_scopes)
+    """Look-up of the terms of Q, in the order of their entries."""
     sizes = tuple(variable.size for variable in network.inputs)
-    return scope_lookup(scopes, sizes, network.actions.n_cases)
+    return scope_lookup(network.q_scopes, sizes, network.actions.n_cases)

@@ -159,7 +159,7 @@ def local_values(
     high, low = np.zeros((len(states), n_functions)), np.zeros((len(states), n_functions))
     rewards = np.zeros(len(states))
     n_values, n_rewards = len(network.values), network.n_rewards
-    for factor in range(n_functions, len(factors.factors) - len(factors.constraints)):
+    for factor in range(n_functions, factors.n_terms):
         cases, offsets = factors.factors[factor], factors.offsets[factor]
         groups = np.zeros(len(factors.class_of_action), dtype=np.int64)
         for action, group in cases.exceptions.items():

@@ -170,12 +170,17 @@ def unchanged(model: FactoredMDP) -> Normalised:
 
 
 def normalise(model: FactoredMDP) -> Normalised:
-    """Move and scale the rewards of a model. Cost: the size of their tables."""
+    """Move and scale the rewards of a model. Cost: the size of their tables.
+
+    Where episodes end early rewards are only scaled: a constant would be earned for fewer steps.
+    """
     least = [min(float(table.values.min()) for table in means) for means in model.reward_means]
     span = sum(
         max(float(table.values.max()) for table in means) - low
         for means, low in zip(model.reward_means, least, strict=True)
     )
+    if model.terminal:
+        least = [0.0] * len(least)
     exponent = math.frexp(span)[1] - 1 if span > 0 else 0
     exponent = max(-LARGEST_EXPONENT, min(exponent, LARGEST_EXPONENT))
     if exponent == 0 and not any(least):

@@ -99,9 +99,11 @@ def trivial_problem(model: FactoredMDP) -> Problem:
         terms = [means.map(_largest) for means in model.reward_means]
         scopes = [cases.map(lambda table: table.scope) for cases in terms]
         parts = model.variables, model.actions, model.horizon, model.discount, basis
-        network = bellman_network(*parts, scopes, [Cases(((),))])
+        # A condition that is left out leaves more to maximise over.
+        ends = replace(model.conditions, allowed=())
+        network = bellman_network(*parts, scopes, [Cases(((),))], ends)
         one = np.ones(1)
-        intervals = Intervals(flatten_cases(terms), one, one)
+        intervals = network.laid_out(Intervals(flatten_cases(terms), one, one))
     means = np.ones(1)
     nothing = np.zeros((network.n_weight_rows, 1))
     certificate, lifted = certify(network, intervals, nothing, means)
@@ -180,12 +182,14 @@ def problem_of_model(
     check_weights(weights, options.get("invariants", ()))
     network, intervals = clock.run(lambda: network_of_model(model, basis, clock.check, **options))
     bound = network.basis
+    # Of states that may allow no action nothing is asked either.
+    asks_everywhere = not network.restricts_states and model.conditions.never_stuck
     return Problem(
         network,
         intervals,
         state_means(weights, bound, model),
         state_means("initial", bound, model),
-        state_means("initial" if network.restricts_states else "uniform", bound, model),
+        state_means("uniform" if asks_everywhere else "initial", bound, model),
         trivial,
         seconds=time.perf_counter() - began,
     )

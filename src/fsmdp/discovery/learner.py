@@ -112,7 +112,7 @@ class UCRLDiscovering(RememberingLearner):
         # Of actions that are made of variables, chance tries a value of each at every step.
         kinds = max((*actions.sizes, actions.n_cases))
         if seen <= AT_RANDOM * kinds * math.log(1 + seen):
-            chance = by_chance(len(self.structure.variables), actions)
+            chance = by_chance(self.structure.conditions)
             most = self.structure.largest_return
             values = np.zeros((self.horizon, int(layout.value_start[-1])))
             values[:, 0] = most  # the constant's: nothing is known

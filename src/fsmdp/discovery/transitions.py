@@ -13,6 +13,7 @@ from fsmdp.foundation.checks import as_whole, is_number, plural, show
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.learning.environments import first_action, reader_of
 from fsmdp.model.actions import ActionSpace, as_actions
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.variables import Variable, as_variables
@@ -123,13 +124,16 @@ def _of_model(
         starts = derived_seed(seed, Purpose.DISCOVERY_STARTS)
         worlds.append((_from_anywhere(model), placed, starts))
     played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
-    before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
-    after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
+    # Steps that were made: an episode may end before its last.
+    made = [np.arange(steps) < one.lengths[:, None] for one in played]
+    before = [one.states[:, :-1][real] for one, real in zip(played, made, strict=True)]
+    after = [one.states[:, 1:, :n][real] for one, real in zip(played, made, strict=True)]
+    taken = [one.actions[real] for one, real in zip(played, made, strict=True)]
     return Transitions(
         model.variables,
         model.actions,
         np.concatenate(before).astype(np.int64),
-        np.concatenate([one.actions.ravel() for one in played]),
+        np.concatenate(taken),
         np.concatenate(after).astype(np.int64),
         True,
     )
@@ -155,12 +159,14 @@ def _of_environment(
     rng, most = generator(seed, Purpose.DISCOVERY), LONGEST_EPISODE if steps is None else steps
     own_seed = derived_seed(seed, Purpose.DISCOVERY_EPISODES) % 2**31
     sizes = [variable.size for variable in variables]
-    chance = random_actions(actions)
+    model = played_model(env)
+    known = Conditions(actions, (*variables, *actions.variables))
+    chance = random_actions(known if model is None else model.conditions)
     before, taken, after = [], [], []
     for episode in range(episodes):
         begin = rng.integers(sizes) if episode >= episodes - placed else None
         options = None if begin is None else {"state": begin.tolist()}
-        shown, _ = reset_environment(env, own_seed if episode == 0 else None, options)
+        shown, info = reset_environment(env, own_seed if episode == 0 else None, options)
         state = read(shown)
         if begin is not None and (state != begin).any():
             raise ModelError(
@@ -168,11 +174,14 @@ def _of_environment(
                 f"reset(options={options}); give anywhere=0."
             )
         for _ in range(most):
-            cases, values = chance.draw(1, rng)
+            cases, values = chance.draw(state[None], rng)
+            mask = info.get("action_mask")
+            if model is None and mask is not None and not actions.variables:
+                cases = rng.choice(np.flatnonzero(np.asarray(mask)), size=1)
             before.append(np.concatenate([state, values[0]]))
             taken.append(int(cases[0]))
             seen = step_environment(env, first + actions.choice(taken[-1], values[0]))
-            state = read(seen.observation)
+            state, info = read(seen.observation), seen.info
             after.append(state)
             if seen.terminated or seen.truncated:
                 break

@@ -4,7 +4,7 @@ from fsmdp.elimination.choose import Elimination, build, separate_schedule
 from fsmdp.elimination.junction_tree import JunctionTree
 from fsmdp.elimination.max_sum import Maximum, MaxSum
 from fsmdp.elimination.mini_buckets import build_within, widened, with_room
-from fsmdp.elimination.network import Network
+from fsmdp.elimination.network import Constraint, Network
 from fsmdp.elimination.order import (
     Order,
     best_order,
@@ -18,6 +18,7 @@ from fsmdp.elimination.schedule import Room, Schedule
 from fsmdp.elimination.shared import shared_schedule
 
 __all__ = [
+    "Constraint",
     "Elimination",
     "JunctionTree",
     "MaxSum",

@@ -21,12 +21,13 @@ def log_counts(schedule: Schedule, flat: FlatSchedule) -> Floats:
     network: Network = schedule.network
     buffer = np.zeros(network.n_numbers + schedule.n_messages)
     buffer[network.n_entries : network.n_numbers] = network.fixed
-    _count(flat, buffer)
+    count_assignments(flat, buffer)
     return buffer
 
 
 @compiled()
-def _count(flat: FlatSchedule, buffer: Floats) -> None:
+def count_assignments(flat: FlatSchedule, buffer: Floats) -> None:
+    """Fill in the messages: the logarithm of how many assignments what is before them allows."""
     offsets, base, digits, table = scratch(flat)
     for step in range(len(flat.output)):
         start, inner = flat.axis_start[step], flat.first_inner[step]

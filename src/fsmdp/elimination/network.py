@@ -29,7 +29,8 @@ class Network:
     `names` appear in messages only.
 
     `constraints` allow some assignments of a scope and no others: F_a(x) is minus infinity where
-    one is not met. They are the last factors, with numbers of their own after the entries.
+    one is not met. `conditions` do so by group of actions. They are the last factors, conditions
+    first, with numbers of their own after the entries.
     """
 
     sizes: tuple[int, ...]
@@ -37,6 +38,7 @@ class Network:
     factors: tuple[Cases[Scope], ...]
     names: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    conditions: tuple[Cases[Constraint], ...] = ()
     offsets: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
     n_entries: int = field(init=False)
     fixed: Floats = field(init=False, repr=False)  # numbers of the constraints: 0 or -inf
@@ -45,7 +47,8 @@ class Network:
 
     def __post_init__(self) -> None:
         n_terms = len(self.factors)
-        added = tuple(Cases((scope,)) for scope, _ in self.constraints)
+        restricting = (*self.conditions, *(Cases((one,)) for one in self.constraints))
+        added = tuple(cases.map(lambda constraint: constraint[0]) for cases in restricting)
         object.__setattr__(self, "factors", (*self.factors, *added))
         for position, factor in enumerate(self.factors):
             _check_factor(position, factor, len(self.sizes), self.n_actions)
@@ -62,7 +65,9 @@ class Network:
             offsets.append(tuple(starts))
         object.__setattr__(self, "offsets", tuple(offsets))
         object.__setattr__(self, "n_entries", entries_end if added else end)
-        numbers = [np.where(allowed, 0.0, -np.inf).ravel() for _, allowed in self.constraints]
+        numbers = [
+            np.where(allowed, 0.0, -np.inf).ravel() for cases in restricting for _, allowed in cases
+        ]
         object.__setattr__(self, "fixed", np.concatenate([np.zeros(0), *numbers]))
         alike = actions_alike(self.factors, self.n_actions)
         class_of_action = np.empty(self.n_actions, dtype=np.int64)
@@ -71,6 +76,11 @@ class Network:
         class_of_action.flags.writeable = False
         object.__setattr__(self, "changes", tuple(alike))
         object.__setattr__(self, "class_of_action", class_of_action)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of factors that are no constraint: those before the others."""
+        return len(self.factors) - len(self.conditions) - len(self.constraints)
 
     @property
     def n_numbers(self) -> int:
@@ -109,9 +119,10 @@ class Network:
         return Network(
             (*self.sizes, *counters),
             self.n_actions,
-            self.factors[: len(self.factors) - len(self.constraints)],
+            self.factors[: self.n_terms],
             names,
             (*self.constraints, *constraints),
+            self.conditions,
         )
 
     def table_size(self, scope: Scope) -> int:

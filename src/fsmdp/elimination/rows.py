@@ -89,7 +89,7 @@ def lp_rows(schedule: Schedule) -> Rows:
         shape=(n_rows, int(used.sum())),
     )
     kept = None
-    if schedule.network.constraints:
+    if len(schedule.network.fixed):
         gather, messages, kept = _possible(schedule, gather, messages, used)
     gather.sort_indices()
     messages.sort_indices()

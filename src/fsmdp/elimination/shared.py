@@ -53,6 +53,9 @@ class _Class:
 
 
 def _class(network: Network, tree: JunctionTree, changes: tuple[Change, ...]) -> _Class:
+    if any(f >= network.n_terms and network.factors[f].groups[0] for f, _ in changes):
+        # What a constraint rules out cannot be taken back: no message may hold its table.
+        return _Class(changes, frozenset(range(len(tree.scopes))))
     # Where only constants change any place will do; at the root no message down is needed.
     nodes = tree.smallest_subtree(_changed_scopes(network, changes)) or {tree.root}
     return _Class(changes, frozenset(nodes))
@@ -120,8 +123,10 @@ class _SharedBuilder:
         for node, factors in enumerate(by_node):
             if node not in used:
                 continue
-            tables = [self.builder.table(factor, 0) for factor in factors]
+            terms = [f for f in factors if f < self.network.n_terms]
+            tables = [self.builder.table(factor, 0) for factor in terms]
             tables = self.builder.add_up(tables, MOST_TERMS)
+            tables += [self.builder.table(f, 0) for f in factors if f >= self.network.n_terms]
             self.local[node] = tables
             on_their_own = {term.offset for term in tables if term.producer < 0}
             for factor in factors:

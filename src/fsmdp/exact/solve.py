@@ -99,15 +99,14 @@ class ExactSolution(Rebuilt):
         return policy_arrays(BY_TABLE, state_strides(self.model.sizes), table)
 
     def _hashed(self) -> CompiledPolicy:
-        """A table of the states that can be reached; elsewhere, the model's first action."""
-        from fsmdp.policies.arrays import BY_TABLE, no_strides, policy_arrays
+        """A table of the states that can be reached; elsewhere, the first action allowed."""
+        from fsmdp.policies.arrays import first_allowed
         from fsmdp.policies.hashed import hash_actions, pack_all
 
         assert self.reached is not None
         keys = self.reached.keys.copy()  # compiled code is compiled for arrays that may be written
         hashed = hash_actions(pack_all(self.model.sizes), False, keys, self.actions)
-        strides = no_strides(len(self.model.variables))
-        return policy_arrays(BY_TABLE, strides, hashed=hashed)
+        return first_allowed(self.model.conditions)._replace(hashed=hashed)
 
     @property
     def start_value(self) -> float:

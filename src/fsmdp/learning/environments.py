@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -34,7 +33,15 @@ from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Variable, table_size
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.simulation.environment import reset_environment, step_environment
-from fsmdp.simulation.simulate import CompiledModel, Record, compile_model, new_record, simulate
+from fsmdp.simulation.simulate import (
+    FOLLOWED,
+    CompiledModel,
+    Record,
+    check_followed,
+    compile_model,
+    new_record,
+    simulate,
+)
 
 if TYPE_CHECKING:
     import gymnasium
@@ -73,6 +80,7 @@ class EnvironmentRunner:
             np.zeros((1, self._horizon + 1, self._n_inputs), dtype=np.int32),
             np.zeros((1, self._horizon), dtype=np.int64),
             np.zeros((1, self._horizon, self._n_terms)),
+            np.zeros(1, dtype=np.int64),
         )
         self._seed: int | None = None
         if isinstance(env.unwrapped, FactoredEnv):
@@ -136,6 +144,7 @@ class EnvironmentRunner:
         values[:n] = record.states[0, 0, :n] = self._read(observation)
         total, weight = 0.0, 1.0
         for step in range(self._horizon):
+            self._check_goes_on(values[:n], step)
             action: Any = act(policy, values, step, n_actions, self._generator())
             record.actions[0, step] = action
             if n < self._n_inputs:
@@ -154,6 +163,16 @@ class EnvironmentRunner:
                     f"has horizon {self._horizon}; give both the same (max_episode_steps=...)."
                 )
         return self._horizon, total
+
+    def _check_goes_on(self, state: Integers, step: int) -> None:
+        """Refuse an environment that goes on where the structure says that an episode is over."""
+        conditions = self._learner.structure.conditions
+        if conditions.terminal and conditions.is_terminal(state[None])[0]:
+            when = "began" if step == 0 else f"did not terminate after step {step}"
+            raise ModelError(
+                f"the environment {when} in state {show(tuple(state.tolist()))}, which is terminal "
+                "in the structure; return terminated=True there, or correct `terminal`."
+            )
 
     def _rewards(self, reward: float, info: Mapping[Any, Any]) -> Floats:
         """Rewards by term, all within their bounds, known terms' as well.
@@ -224,7 +243,7 @@ class ModelRunner:
 
     def __init__(self, model: FactoredMDP, learner: Learner, rng: np.random.Generator) -> None:
         check_model_fits(model, learner.structure)
-        self._learner = learner
+        self._learner, self._of = learner, model
         self._rng = rng
         self._model = compile_model(model)
         self._slots = np.zeros(self._model.n_slots, dtype=np.int64)
@@ -254,16 +273,17 @@ class ModelRunner:
             first,
             last,
         )
+        if reached < 0:
+            check_followed(self._of, -1 - reached, self._slots)
         learner.statistics.episodes += reached - first
         if remember is not None:
             for at in range(reached - first):
-                remember(episode_of(self._record, at), self._record.actions.shape[1])
+                remember(episode_of(self._record, at), int(self._record.lengths[at]))
         return reached, due
 
     def identity(self) -> str:
         """Everything that the simulator draws from."""
-        parts = (part if isinstance(part, tuple) else (part,) for part in self._model)
-        return f"FactoredMDP {digest_of(chain.from_iterable(parts))}"
+        return f"FactoredMDP {digest_of(_flattened(self._model))}"
 
     def random_state(self) -> dict[str, Any]:
         """State of the simulator's generator."""
@@ -272,6 +292,15 @@ class ModelRunner:
     def set_random_state(self, state: dict[str, Any]) -> None:
         """Go on from a random state."""
         self._rng.bit_generator.state = state
+
+
+def _flattened(parts: tuple[Any, ...]) -> Iterator[Any]:
+    """The arrays and numbers of nested tuples."""
+    for part in parts:
+        if isinstance(part, tuple):
+            yield from _flattened(part)
+        else:
+            yield part
 
 
 @compiled()
@@ -294,7 +323,8 @@ def run_until_grown(
     """Simulate, count and log episodes first, first + 1, ... until a plan is due or `last` comes.
 
     They are written down one after another, and over the first ones when there is no more room.
-    Returns the number of the episode that comes next, and whether a plan is due before it.
+    Returns the number of the episode that comes next, and whether a plan is due before it; of an
+    action that is not allowed, -1 less its case.
     """
     tables = layout.lookup.defaults.copy()
     episode = first
@@ -303,8 +333,11 @@ def run_until_grown(
         returns = logs.returns[episode : episode + 1]
         at = (episode - first) % len(record.actions)
         one = episode_of(record, at)
-        simulate(model, policy, rng, discount, True, 0, steps, slots, returns, one)
-        grown = count_episode(layout, said, counts, term_known, tables, one, steps, logs, episode)
+        found = simulate(model, policy, rng, discount, True, 0, steps, slots, returns, one)
+        if found != FOLLOWED:
+            return -1 - found, False
+        length = one.lengths[0]
+        grown = count_episode(layout, said, counts, term_known, tables, one, length, logs, episode)
         episode += 1
     return episode, grown
 
@@ -410,6 +443,11 @@ def check_model_fits(model: FactoredMDP, structure: Structure) -> None:
                     f"{noun} number {position} is {show(name)} in {what} and {show(stated)} in the "
                     "structure; use the same names in the same order."
                 )
+    if model.conditions != structure.conditions:
+        raise ModelError(
+            f"{what} and the structure differ in allowed actions or terminal states; give both the "
+            "same."
+        )
     for name in ("horizon", "discount"):
         found, stated = getattr(model, name), getattr(structure, name)
         if found != stated:

@@ -50,8 +50,9 @@ class Conditions(Compared):
 
     An entry of `allowed` is 0 where an action is allowed and minus infinity where it is not, so
     that adding it rules an action out of every maximum. Group 0 of listed actions is always
-    allowed; actions made of variables have one group, and their variables stand in its scope. An action is allowed if all entries are 0. A state is terminal if
-    some table of `terminal` is not 0 there.
+    allowed; actions made of variables have one group, and their variables stand in its scope. An
+    action is allowed if all entries are 0. A state is terminal if some table of `terminal` is not
+    0 there.
     """
 
     actions: ActionSpace

@@ -310,6 +310,7 @@ class FactoredMDP(Compared):
                 for group in groups
             ),
             self._contexts(groups),
+            self.conditions,
         )
 
     def _contexts(self, scopes: Sequence[Scope]) -> tuple[Any, ...]:

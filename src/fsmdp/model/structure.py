@@ -24,7 +24,9 @@ from fsmdp.foundation.numbers import facts_table, plain
 from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.conditions import Conditions, resolve_conditions
 from fsmdp.model.rewards import Reward, check_reward_names, find_parents, resolve_mean
+from fsmdp.model.tables import Table
 from fsmdp.model.variables import (
     Scope,
     Variable,
@@ -67,6 +69,8 @@ class Structure(Compared):
     `independent` may state groups of variables, every variable in one of them: given the state and
     the action, the next values of different groups are independent, and those of a group are drawn
     together from the parents in `group_parents`. Empty where nothing is stated.
+
+    `conditions` say which actions are allowed in which states, and which states are terminal.
     """
 
     variables: tuple[Variable, ...]
@@ -80,8 +84,12 @@ class Structure(Compared):
     independent: tuple[Scope, ...] = ()
     group_parents: tuple[Cases[Scope], ...] = ()  # one per group
     group_contexts: tuple[NDArray[np.int64] | None, ...] = ()  # likewise, or empty
+    conditions: Conditions = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.conditions is None:
+            found = Conditions(self.actions, (*self.variables, *self.actions.variables))
+            object.__setattr__(self, "conditions", found)
         stated = [position for group in self.independent for position in group]
         if self.independent and sorted(stated) != list(range(len(self.variables))):
             raise ModelError(
@@ -107,6 +115,8 @@ class Structure(Compared):
         horizon: int | None,
         discount: float = 1.0,
         independent: bool | Sequence[Sequence[str] | str] = False,
+        allowed: Sequence[Case] = (),
+        terminal: Sequence[Table] = (),
     ) -> Structure:
         """A structure written by hand: the parents of each variable by action group.
 
@@ -119,7 +129,7 @@ class Structure(Compared):
         independently, or a list of names and groups of names that are; variables in none of them
         are taken to be drawn together. Nothing is assumed unless it is stated: a learner that
         counts by variable is wrong, however much it counts, where variables are correlated (see
-        `check_independence`).
+        `check_independence`). `allowed` and `terminal` are written as those of a `FactoredMDP`.
         """
         variables = as_variables(variables, "variables")
         space = as_actions(actions)
@@ -159,6 +169,7 @@ class Structure(Compared):
             tuple(parents_of(scope) for scope in bound.scopes),
             independent=groups,
             group_parents=tuple(map(parents_of, groups)),
+            conditions=resolve_conditions(allowed, terminal, variables, space),
         )
 
     def with_parents(self, by_variable: Sequence[Cases[Scope]]) -> Structure:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import ActionSpace, Choice
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup, locate
 from fsmdp.model.tables import Floats, read_only
 from fsmdp.policies.folding import (
@@ -147,7 +148,9 @@ class CompiledPolicy(NamedTuple):
 
     What is hashed goes first, wherever the state is found there. A policy of a reduced
     model has arrays for the states of that one. Where actions are made of variables, `joint` says
-    how one is found: greedily or by chance over all of them, or by its position among a few.
+    how one is found: greedily or by chance over all of them, or by its position among a few. Where
+    actions are allowed in some states only, terms of Q are minus infinity in the others; of a
+    policy that acts by chance, look-up and entries are those of what is allowed.
     """
 
     kind: int
@@ -273,12 +276,13 @@ def check_policy(policy: CompiledPolicy, sizes: Sequence[int], actions: ActionSp
             raise ValueError("policy: expected a column for each state")
         if table.shape[2] not in (1, 2, 4) or unpacked_table(table).max() >= n_actions:
             raise ValueError(f"policy: expected actions from 0 to {n_actions - 1}")
-    if policy.kind == GREEDILY:
-        check_lookup(policy.lookup, sizes, n_actions, policy.entries.shape[1])
+    if policy.kind == GREEDILY or (policy.kind == BY_CHANCE and len(policy.lookup.defaults)):
+        inputs = (*sizes, *actions.sizes)
+        check_lookup(policy.lookup, inputs, actions.n_cases, policy.entries.shape[1])
     if policy.kind == FOLDED:
         check_folded(policy.folded, sizes, n_actions, policy.entries.shape[1])
-    if policy.kind in (GREEDILY, FOLDED, JOINTLY) and not np.isfinite(policy.entries).all():
-        raise ValueError("policy: expected finite entries")
+    if policy.kind in (GREEDILY, FOLDED, JOINTLY) and not (policy.entries < np.inf).all():
+        raise ValueError("policy: expected finite entries, or minus infinity for what is forbidden")
 
 
 def _check_joint(policy: CompiledPolicy, sizes: Sequence[int], actions: ActionSpace) -> int:
@@ -306,7 +310,10 @@ def joint_of(
         check_lookup(policy.lookup, (*sizes, *actions.sizes), 1, n_numbers)
         return joint_greedily(actions, len(sizes), policy.lookup)
     if policy.kind == BY_CHANCE and not rows.size:
-        return joint_by_chance(actions, len(sizes))
+        n_numbers = policy.entries.shape[1] if policy.entries.ndim == 2 else 0
+        if len(policy.lookup.defaults):
+            check_lookup(policy.lookup, (*sizes, *actions.sizes), 1, n_numbers)
+        return joint_by_chance(actions, len(sizes), policy.lookup)
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != len(actions.variables):
         raise ValueError("policy: expected joint actions")
     if not len(rows) or rows.min() < 0 or (rows >= np.array(actions.sizes)).any():
@@ -324,10 +331,32 @@ def given_action(n_variables: int, actions: ActionSpace) -> Given:
     return _given(policy, np.zeros((1, 1), dtype=np.dtype("<u4")))
 
 
-def by_chance(n_variables: int, actions: ActionSpace) -> CompiledPolicy:
-    """Every action as likely as any other."""
-    joint = joint_by_chance(actions, n_variables)
-    return policy_arrays(BY_CHANCE, no_strides(n_variables), joint=joint)
+def by_chance(conditions: Conditions) -> CompiledPolicy:
+    """Every action that is allowed as likely as any other."""
+    nothing, allowed = no_strides(conditions.n_variables), conditions.compiled()
+    joint = joint_by_chance(conditions.actions, conditions.n_variables, allowed.allowed)
+    if not conditions.allowed:
+        return policy_arrays(BY_CHANCE, nothing, joint=joint)
+    entries = allowed.allowed_entries[None]
+    return policy_arrays(BY_CHANCE, nothing, lookup=allowed.allowed, entries=entries, joint=joint)
+
+
+def first_allowed(conditions: Conditions) -> CompiledPolicy:
+    """The first action that is allowed; of joint ones, the one with the lowest values."""
+    nothing = no_strides(conditions.n_variables)
+    if not conditions.allowed:
+        if not conditions.actions.variables:
+            return policy_arrays(BY_TABLE, nothing)
+        given = given_action(conditions.n_variables, conditions.actions)
+        idle = conditions.actions.idle()
+        given.give(conditions.actions.values(idle))
+        return given.policy
+    allowed = conditions.compiled()
+    lookup, entries = allowed.allowed, allowed.allowed_entries[None]
+    if not conditions.actions.variables:
+        return policy_arrays(GREEDILY, nothing, lookup=lookup, entries=entries)
+    joint = joint_greedily(conditions.actions, conditions.n_variables, lookup)
+    return policy_arrays(JOINTLY, nothing, lookup=lookup, entries=entries, joint=joint)
 
 
 def no_strides(n_variables: int) -> Integers:
@@ -350,8 +379,13 @@ def room_for(policy: CompiledPolicy, n_actions: int) -> Room:
 
 @compiled(inline="always")
 def is_plain(policy: CompiledPolicy) -> bool:
-    """Whether its kind alone decides: no reduced states, no actions by hash, no joint ones."""
+    """Whether its kind alone decides: no reduced states, no actions by hash, no joint ones.
+
+    Nor a condition on what is drawn by chance.
+    """
     read_first = len(policy.state_map.default) + len(policy.hashed.keys)
+    if policy.kind == BY_CHANCE:
+        read_first += len(policy.lookup.defaults)
     return read_first == 0 and len(policy.joint.slots) == 0
 
 
@@ -359,6 +393,23 @@ def is_plain(policy: CompiledPolicy) -> bool:
 def choose_by_chance(n_actions: int, rng: np.random.Generator) -> int:
     """Every action with the same probability."""
     return min(int(rng.random() * n_actions), n_actions - 1)
+
+
+@compiled(inner=True)
+def choose_allowed_by_chance(
+    lookup: Lookup, entries: Floats, values: Integers, n_actions: int, rng: np.random.Generator
+) -> int:
+    """Every action whose entries are all 0 with the same probability; the first if none is."""
+    allowed = np.zeros(n_actions, dtype=np.int64)
+    count = 0
+    for action in range(n_actions):
+        fine = True
+        for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+            fine = fine and entries[locate(lookup, lookup.exception_table[e], values)] == 0.0
+        if fine:
+            allowed[count] = action
+            count += 1
+    return allowed[choose_by_chance(max(1, count), rng)]  # type: ignore[no-any-return]
 
 
 @compiled(inline="always")
@@ -396,7 +447,7 @@ def choose(
             row = min(step, len(policy.entries) - 1)
             write_best(joint, policy.entries[row], values, room.buffer, room.assignment)
         else:
-            write_drawn(joint, values, room.buffer, room.assignment, rng)
+            write_drawn(joint, policy.entries[0], values, room.buffer, room.assignment, rng)
         return 0
     found = _position(policy, room, values, step, max(n_actions, n_rows), rng)
     if n_joint == 0:
@@ -432,6 +483,8 @@ def _position(
         row = min(step, len(policy.entries) - 1)
         return greedy_action(policy.lookup, policy.entries[row], state, n_actions)
     if policy.kind == BY_CHANCE:
+        if len(policy.lookup.defaults) > 0:
+            return choose_allowed_by_chance(policy.lookup, policy.entries[0], state, n_actions, rng)
         return choose_by_chance(n_actions, rng)
     return choose_by_table(policy.strides, policy.table, state, step)
 

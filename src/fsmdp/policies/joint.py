@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,9 @@ from fsmdp.compiled import compiled
 from fsmdp.elimination.choose import separate_schedule
 from fsmdp.elimination.compiled_schedule import FlatSchedule, flatten
 from fsmdp.elimination.counting import Addition, Counters, count_nonzero
-from fsmdp.elimination.drawing import draw_assignment, log_counts
+from fsmdp.elimination.drawing import count_assignments, draw_assignment, log_counts
 from fsmdp.elimination.max_sum import run_steps, trace_back
-from fsmdp.elimination.network import Network
+from fsmdp.elimination.network import Constraint, Network
 from fsmdp.elimination.order import (
     DEFAULT_LIMIT,
     LARGE,
@@ -26,6 +26,7 @@ from fsmdp.elimination.order import (
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers, Lookup, locate
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable
@@ -39,11 +40,14 @@ def joint_network(
     actions: ActionSpace,
     factors: Sequence[Cases[Scope]],
     elimination_order: Sequence[int] | None = None,
+    n_ends: int = 0,
+    conditions: Sequence[Cases[Constraint]] = (),
 ) -> tuple[Network, Sequence[int] | None, tuple[Addition, ...]]:
     """One sum over other variables and action variables, with what is not allowed as constraints.
 
-    Positions: the variables given, action variables, counters. An order that was given comes back
-    with the counters in their places, and at last how these add up.
+    Positions: the variables given, action variables, counters. Beside the one case of actions there
+    may be further ones, the ends of an episode, and conditions that tell them apart. An order that
+    was given comes back with the counters in their places, and at last how these add up.
     """
     first = len(variables)
     inputs = (*variables, *actions.variables)
@@ -55,8 +59,10 @@ def joint_network(
     )
     most = actions.most_nonzero
     if most is None:
-        return Network(sizes, 1, tuple(factors), names, constraints), elimination_order, ()
+        parts = tuple(factors), names, constraints, tuple(conditions)
+        return Network(sizes, 1 + n_ends, *parts), elimination_order, ()
     scopes = [*(scope for factor in factors for scope in factor), *(s for s, _ in constraints)]
+    scopes += [scope for cases in conditions for scope, _ in cases]
     counted = range(first, len(inputs))
     if elimination_order is None:
         counters = _cheapest(scopes, sizes, counted, most)
@@ -65,10 +71,11 @@ def joint_network(
         counters = count_nonzero(order, sizes, counted, most)
     network = Network(
         (*sizes, *counters.sizes),
-        1,
+        1 + n_ends,
         tuple(factors),
         (*names, *(f"count {number}" for number in range(len(counters.sizes)))),
         (*constraints, *counters.constraints),
+        tuple(conditions),
     )
     order_then = None if elimination_order is None else counters.order
     return network, order_then, counters.additions
@@ -165,19 +172,74 @@ def listed_joint(actions: ActionSpace, n_variables: int, rows: Integers | None =
     return nothing_joint()._replace(slots=_slots(actions, n_variables), rows=found)
 
 
-def joint_by_chance(actions: ActionSpace, n_variables: int) -> Joint:
-    """Every allowed joint action as likely as any other."""
+def joint_by_chance(actions: ActionSpace, n_variables: int, conditions: Lookup) -> Joint:
+    """Every joint action that is allowed in the state as likely as any other.
+
+    Without conditions on states, ways are counted once; with them, in each state.
+    """
     if not actions.variables:
         return nothing_joint()
-    alone: list[Cases[Scope]] = [Cases(((p,),)) for p in range(len(actions.variables))]
-    network, order = _network(actions, alone)
+    terms = _terms_of(conditions, n_variables, actions.sizes)
+    every = dict.fromkeys(((p,) for p in range(len(actions.variables))), 0)
+    scopes = [*every, *(scope for scope in terms.scopes if scope not in every)]
+    network, order = _network(actions, [Cases((scope,)) for scope in scopes])
     schedule, flat = _flat(network, order)
-    return nothing_joint()._replace(
+    where = {scope: at[0] for scope, at in zip(scopes, network.offsets, strict=False)}
+    return terms.placed(where)._replace(
         slots=_slots(actions, n_variables),
         start=log_counts(schedule, flat),
         n_assigned=network.n_variables,
         schedule=flat,
     )
+
+
+class _Terms(NamedTuple):
+    """Terms of a look-up that depend on action variables, and those that do not."""
+
+    scopes: dict[Scope, int]  # action variables of terms, numbered
+    at: list[int]
+    size: list[int]
+    scope: list[int]  # of each term
+    starts: list[int]
+    slot: list[int]
+    stride: list[int]
+    common: list[int]
+
+    def placed(self, where: Mapping[Scope, int]) -> Joint:
+        """What is read in each state, given where the factor of each scope stands in the buffer."""
+        offsets = np.array([where[scope] for scope in self.scopes], dtype=np.int64)
+        return nothing_joint()._replace(
+            term_at=_integers(self.at),
+            term_size=_integers(self.size),
+            term_target=offsets[self.scope] if self.scope else _integers([]),
+            input_start=_integers(self.starts),
+            input_slot=_integers(self.slot),
+            input_stride=_integers(self.stride),
+            common=_integers(self.common),
+        )
+
+
+def _terms_of(lookup: Lookup, n_variables: int, sizes: Sequence[int]) -> _Terms:
+    found = _Terms({}, [], [], [], [0], [], [], [])
+    for table in lookup.defaults.tolist():
+        begin, end = lookup.input_start[table], lookup.input_start[table + 1]
+        slots, strides = lookup.input_slot[begin:end], lookup.input_stride[begin:end]
+        chosen = tuple((slots[slots >= n_variables] - n_variables).tolist())
+        if not chosen:
+            found.common.append(table)
+            continue
+        own = slots < n_variables
+        found.at.append(int(lookup.offset[table]))
+        found.size.append(int(np.prod([sizes[position] for position in chosen])))
+        found.scope.append(found.scopes.setdefault(chosen, len(found.scopes)))
+        found.slot.extend(slots[own].tolist())
+        found.stride.extend(strides[own].tolist())
+        found.starts.append(len(found.slot))
+    return found
+
+
+def _integers(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)
 
 
 def joint_greedily(actions: ActionSpace, n_variables: int, lookup: Lookup) -> Joint:
@@ -186,26 +248,9 @@ def joint_greedily(actions: ActionSpace, n_variables: int, lookup: Lookup) -> Jo
     A WidthError where too many action variables depend on one another.
     Cost, for each state: the tables of all terms and of the elimination.
     """
-    scopes: dict[Scope, int] = {}
-    parts: dict[str, list[int]] = {name: [] for name in ("at", "size", "factor", "slot", "stride")}
-    starts, common = [0], []
-    sizes = actions.sizes
-    for table in lookup.defaults.tolist():
-        begin, end = lookup.input_start[table], lookup.input_start[table + 1]
-        slots, strides = lookup.input_slot[begin:end], lookup.input_stride[begin:end]
-        chosen = tuple((slots[slots >= n_variables] - n_variables).tolist())
-        if not chosen:
-            common.append(table)
-            continue
-        own = slots < n_variables
-        parts["at"].append(int(lookup.offset[table]))
-        parts["size"].append(int(np.prod([sizes[position] for position in chosen])))
-        parts["factor"].append(scopes.setdefault(chosen, len(scopes)))
-        parts["slot"] += slots[own].tolist()
-        parts["stride"] += strides[own].tolist()
-        starts.append(len(parts["slot"]))
-    alone = _alone(actions, list(scopes))
-    together = [scope for scope in scopes if scope[0] not in alone]
+    sizes, terms = actions.sizes, _terms_of(lookup, n_variables, actions.sizes)
+    alone = _alone(actions, list(terms.scopes))
+    together = [scope for scope in terms.scopes if scope[0] not in alone]
     network, order = _network(actions, [Cases((scope,)) for scope in together])
     schedule, flat = _flat(network, order)
     n_run = network.n_numbers + schedule.n_messages
@@ -214,27 +259,15 @@ def joint_greedily(actions: ActionSpace, n_variables: int, lookup: Lookup) -> Jo
     start[network.n_entries : network.n_numbers] = network.fixed
     where = {scope: at[0] for scope, at in zip(together, network.offsets, strict=False)}
     where |= {(position,): int(at) for position, at in zip(alone, alone_at, strict=False)}
-    offsets = np.array([where[scope] for scope in scopes], dtype=np.int64)
-
-    def integers(values: Sequence[int]) -> Integers:
-        return np.array(values, dtype=np.int64)
-
-    return Joint(
-        _slots(actions, n_variables),
-        np.zeros((0, len(actions.variables)), dtype=np.int64),
-        integers(parts["at"]),
-        integers(parts["size"]),
-        offsets[parts["factor"]] if parts["factor"] else integers([]),
-        integers(starts),
-        integers(parts["slot"]),
-        integers(parts["stride"]),
-        start,
-        integers(alone),
-        alone_at,
-        integers(common),
-        len(alone) if actions.most_nonzero is None else actions.most_nonzero,
-        network.n_variables,
-        flat,
+    return terms.placed(where)._replace(
+        slots=_slots(actions, n_variables),
+        rows=np.zeros((0, len(actions.variables)), dtype=np.int64),
+        start=start,
+        alone=_integers(alone),
+        alone_at=alone_at,
+        most=len(alone) if actions.most_nonzero is None else actions.most_nonzero,
+        n_assigned=network.n_variables,
+        schedule=flat,
     )
 
 
@@ -285,16 +318,7 @@ def write_best(
     The buffer is as `joint.start` outside of entries and messages. Of several best ones each
     variable takes its lowest value, given those that were eliminated after it.
     """
-    for term in range(len(joint.term_at)):
-        target = joint.term_target[term]
-        for i in range(joint.term_size[term]):
-            buffer[target + i] = 0.0
-    for term in range(len(joint.term_at)):
-        at, target = joint.term_at[term], joint.term_target[term]
-        for i in range(joint.input_start[term], joint.input_start[term + 1]):
-            at += values[joint.input_slot[i]] * joint.input_stride[i]
-        for i in range(joint.term_size[term]):
-            buffer[target + i] += entries[at + i]
+    _read_terms(joint, entries, values, buffer)
     flat = joint.schedule
     n_steps = len(flat.output)
     run_steps(flat, buffer, 0, n_steps)
@@ -309,8 +333,26 @@ def write_best(
 
 
 @compiled(inner=True)
+def _read_terms(joint: Joint, entries: Floats, values: Integers, buffer: Floats) -> None:
+    """Add up the terms of each factor in the state that the first slots hold."""
+    for term in range(len(joint.term_at)):
+        target = joint.term_target[term]
+        for i in range(joint.term_size[term]):
+            buffer[target + i] = 0.0
+    for term in range(len(joint.term_at)):
+        at, target = joint.term_at[term], joint.term_target[term]
+        for i in range(joint.input_start[term], joint.input_start[term + 1]):
+            at += values[joint.input_slot[i]] * joint.input_stride[i]
+        for i in range(joint.term_size[term]):
+            buffer[target + i] += entries[at + i]
+
+
+@compiled(inner=True)
 def _set_alone(joint: Joint, buffer: Floats, assignment: Integers) -> float:
-    """Set the variables that stand alone to their best values, as many as may be nonzero."""
+    """Set the variables that stand alone to their best values, as many as may be nonzero.
+
+    A variable whose 0 is not allowed gains without end by another value, and so comes first.
+    """
     total = 0.0
     n_alone = len(joint.alone)
     used = 0
@@ -340,12 +382,16 @@ def _set_alone(joint: Joint, buffer: Floats, assignment: Integers) -> float:
 @compiled(inner=True)
 def write_drawn(
     joint: Joint,
+    conditions: Floats,
     values: Integers,
     buffer: Floats,
     assignment: Integers,
     rng: np.random.Generator,
 ) -> None:
-    """Write a joint action that was drawn."""
+    """Write a joint action that was drawn among those that conditions allow in the state."""
+    if len(joint.term_at) > 0:
+        _read_terms(joint, conditions, values, buffer)
+        count_assignments(joint.schedule, buffer)
     draw_assignment(joint.schedule, buffer, assignment, rng)
     for i in range(len(joint.slots)):
         values[joint.slots[i]] = assignment[i]
@@ -376,31 +422,42 @@ def best_joint_actions(
 
 
 @compiled()
-def draw_joint_actions(joint: Joint, count: int, rng: np.random.Generator) -> Integers:
-    """Joint actions drawn by chance: (count, n_action_variables)."""
+def draw_joint_actions(
+    joint: Joint, conditions: Floats, states: Integers, rng: np.random.Generator
+) -> Integers:
+    """A joint action drawn by chance for each of several states: (n_states, n_action_variables)."""
     buffer, assignment = joint.start.copy(), np.zeros(joint.n_assigned, dtype=np.int64)
-    found = np.zeros((count, len(joint.slots)), dtype=np.int64)
-    for row in range(count):
-        draw_assignment(joint.schedule, buffer, assignment, rng)
-        for i in range(len(joint.slots)):
-            found[row, i] = assignment[i]
+    n_variables = states.shape[1]
+    found = np.zeros((len(states), len(joint.slots)), dtype=np.int64)
+    values = np.zeros(n_variables + len(joint.slots), dtype=np.int64)
+    for row in range(len(states)):
+        values[:n_variables] = states[row]
+        write_drawn(joint, conditions, values, buffer, assignment, rng)
+        found[row] = values[n_variables:]
     return found
 
 
 class RandomActions(NamedTuple):
-    """Actions drawn at random, all of them alike."""
+    """Actions drawn at random, all that are allowed alike."""
 
-    actions: ActionSpace
+    conditions: Conditions
     joint: Joint
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Cases, (count,), and values of the action variables, (count, n_action_variables)."""
-        if self.actions.variables:
-            return np.zeros(count, dtype=np.int64), draw_joint_actions(self.joint, count, rng)
-        drawn = rng.integers(len(self.actions), size=count)
-        return drawn, np.zeros((count, 0), dtype=np.int64)
+    def draw(self, states: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Cases, (n,), and values of the action variables, (n, n_action_variables), in n states."""
+        actions, count = self.conditions.actions, len(states)
+        if actions.variables:
+            drawn = draw_joint_actions(self.joint, self.conditions.entries, states, rng)
+            return np.zeros(count, dtype=np.int64), drawn
+        nothing = np.zeros((count, 0), dtype=np.int64)
+        if not self.conditions.allowed:
+            return rng.integers(len(actions), size=count), nothing
+        allowed = self.conditions.mask(states)
+        rank = rng.integers(np.maximum(allowed.sum(axis=1), 1))
+        return (allowed.cumsum(axis=1) > rank[:, None]).argmax(axis=1), nothing
 
 
-def random_actions(actions: ActionSpace) -> RandomActions:
+def random_actions(conditions: Conditions) -> RandomActions:
     """Prepare to draw actions. Cost: for joint ones, an elimination of what is not allowed."""
-    return RandomActions(actions, joint_by_chance(actions, 0))
+    parts = conditions.actions, conditions.n_variables, conditions.compiled().allowed
+    return RandomActions(conditions, joint_by_chance(*parts))

@@ -16,6 +16,7 @@ from fsmdp.foundation.checks import as_step, show, show_count, suggest
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace, Choice
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.variables import State, Variable, check_state, state_strides, table_size
 from fsmdp.policies.arrays import (
@@ -91,6 +92,12 @@ class Described(Protocol):
         ...
 
 
+def conditions_of(model: Described) -> Conditions:
+    """The conditions of a model or structure; a policy by itself has none."""
+    found = getattr(model, "conditions", None)
+    return found or Conditions(model.actions, (*model.variables, *model.actions.variables))
+
+
 Act = Callable[[tuple[int, ...], int], Choice]
 """From a state and a step, counted from 1, to an action's position, or the values of a joint one.
 """
@@ -111,10 +118,10 @@ def resolve(model: Described, policy: Policy) -> Followed:
     such as a table or a policy of the listed model, means their positions in `model.listed()`.
     Compiled code reads arrays without looking at their ends, so all that it is given is checked.
     """
-    actions, n_variables = model.actions, len(model.variables)
+    actions, n_variables, conditions = model.actions, len(model.variables), conditions_of(model)
     if isinstance(policy, str) and policy not in actions:
         if policy == RANDOM:
-            return Followed(None, by_chance(n_variables, actions))
+            return Followed(None, by_chance(conditions))
         if not actions.variables:
             close = suggest(policy, (*actions, RANDOM))
             hint = close if close.startswith("did") else f"expected {EXPECTED}."
@@ -123,10 +130,10 @@ def resolve(model: Described, policy: Policy) -> Followed:
         always = actions.read(policy)
         given = given_action(n_variables, actions)
         given.give(always)
-        return Followed(lambda state, step: always, given.policy)  # noqa: ARG005
+        return Followed(_checked(lambda state, step: always, conditions), given.policy)  # noqa: ARG005
     if is_table(policy):
         act, by_table = _by_table(model, policy_table(model, policy))
-        return Followed(act, _with_actions(by_table, model))
+        return Followed(_checked(act, conditions), _with_actions(by_table, model))
     check_origin(model, policy)
     chooses = _chooses(policy)
 
@@ -140,7 +147,24 @@ def resolve(model: Described, policy: Policy) -> Followed:
     arrays = policy.compiled() if isinstance(policy, Compiles) else None
     if arrays is not None and not type(policy).__module__.startswith("fsmdp."):
         _check_foreign(arrays, model)
-    return Followed(chosen, None if arrays is None else _with_actions(arrays, model))
+    compiled = None if arrays is None else _with_actions(arrays, model)
+    return Followed(_checked(chosen, conditions), compiled)
+
+
+def _checked(act: Act, conditions: Conditions) -> Act:
+    """The same function, refusing what is not allowed in a state."""
+    if not conditions:
+        return act
+
+    def allowed(state: tuple[int, ...], step: int) -> Choice:
+        choice = act(state, step)
+        try:
+            conditions.check(state, choice)
+        except PolicyError as error:
+            raise PolicyError(f"the policy at step {step}: {error}") from None
+        return choice
+
+    return allowed
 
 
 def _with_actions(arrays: CompiledPolicy, model: Described) -> CompiledPolicy | None:

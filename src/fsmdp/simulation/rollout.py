@@ -21,6 +21,7 @@ from fsmdp.simulation.simulate import (
     CompiledModel,
     Floats,
     Record,
+    check_followed,
     compile_model,
     new_record,
     simulate,
@@ -125,7 +126,9 @@ def rollout(
             if arrays is None:
                 _run_in_python(model, compiled, act, steps, rng, values, part)
             else:
-                simulate(compiled, arrays, rng, discount, True, 0, steps, values, part, unrecorded)
+                where = discount, True, 0, steps
+                found = simulate(compiled, arrays, rng, *where, values, part, unrecorded)
+                check_followed(model, found, values)
             if report is not None:
                 report(min(first + chunk, episodes), episodes)
     return Runs(returns, steps)
@@ -152,7 +155,9 @@ def record(
         _run_in_python(model, compiled, followed.act, steps, rng, values, returns, kept)
     else:
         discount = model.discount
-        simulate(compiled, followed.arrays, rng, discount, True, 0, steps, values, returns, kept)
+        where = discount, True, 0, steps
+        found = simulate(compiled, followed.arrays, rng, *where, values, returns, kept)
+        check_followed(model, found, values)
     return kept
 
 
@@ -193,8 +198,13 @@ def _run_in_python(
     assert act is not None  # only the random policy is None, and it is compiled
     for episode in range(len(returns)):
         simulate(model, policy, rng, discount, True, 0, 0, values, reward, unrecorded)
+        length = steps
         for step in range(steps):
-            chosen = act(tuple(values[: model.n_variables].tolist()), step + 1)
+            state = tuple(values[: model.n_variables].tolist())
+            if of.terminal and of.is_terminal(state):
+                length = step
+                break
+            chosen = act(state, step + 1)
             given.give(chosen)
             simulate(model, policy, rng, discount, False, step, 1, values, reward, moment)
             returns[episode] += discount**step * reward[0]
@@ -202,3 +212,6 @@ def _run_in_python(
                 kept.states[episode, step : step + 2] = moment.states[0]
                 kept.actions[episode, step] = moment.actions[0, 0]
                 kept.rewards[episode, step] = moment.rewards[0, 0]
+        if kept is not None:
+            kept.lengths[episode] = length
+            kept.states[episode, length + 1 :, : model.n_variables] = values[: model.n_variables]

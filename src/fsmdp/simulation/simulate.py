@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.conditionals import Kernel
+from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import (
     Inputs,
     Integers,
@@ -54,6 +55,7 @@ class CompiledModel(NamedTuple):
     reward_sigmas: Floats  # (n_terms,)
     initial_start: Integers  # (n_variables + 1,)
     initial_cumulative: Floats
+    conditions: CompiledConditions
     n_variables: int
     n_inputs: int  # current values and action variables; next values come after them
     n_slots: int
@@ -103,6 +105,7 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
         initial_start=np.array(list(accumulate(model.sizes, initial=0))),
         initial_cumulative=np.concatenate([np.cumsum(d) for d in model.initial_distributions()]),
+        conditions=model.conditions.compiled(),
         n_variables=len(model.variables),
         n_inputs=n_inputs,
         n_slots=n_inputs + len(dynamics.drawn_sizes),
@@ -110,16 +113,23 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
     )
 
 
+FOLLOWED = -1
+"""What `simulate` returns if every action was allowed."""
+
 OTHERWISE = -1
 """Policies of which more than the kind must be looked at."""
 
 
 class Record(NamedTuple):
-    """Where episodes are written down; arrays without episodes mean that nothing is."""
+    """Where episodes are written down; arrays without episodes mean that nothing is.
+
+    After the end of an episode its last state is repeated, with action 0 and rewards of 0.
+    """
 
     states: NDArray[np.int32]  # (episodes, steps + 1, n_inputs) the action taken after the state
     actions: Integers  # (episodes, steps)
     rewards: Floats  # (episodes, steps, n_terms)
+    lengths: Integers  # (episodes,) steps until a terminal state, or all
 
 
 def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
@@ -128,6 +138,7 @@ def new_record(model: CompiledModel, episodes: int, steps: int) -> Record:
         np.zeros((episodes, steps + 1, model.n_inputs), dtype=np.int32),
         np.zeros((episodes, steps), dtype=np.int64),
         np.zeros((episodes, steps, len(model.reward_sigmas))),
+        np.zeros(episodes, dtype=np.int64),
     )
 
 
@@ -174,11 +185,13 @@ def simulate(
     values: Integers,
     returns: Floats,
     record: Record,
-) -> None:
+) -> int:
     """Run `len(returns)` episodes of `steps` steps, writing their returns and perhaps a record.
 
     `values` holds the state in its first slots: the one to go on from unless `restart`, and the
-    last one afterwards. Returns are discounted from `first_step` (0 for a whole episode).
+    last one afterwards. Returns are discounted from `first_step` (0 for a whole episode). Episodes
+    end early in terminal states. FOLLOWED is returned, or the case of an action that is not allowed
+    in the state that `values` holds, with the values of its variables.
     Cost: one random number and a table look-up for each variable and step.
     """
     kernels, rewards = model.kernels, model.rewards
@@ -194,6 +207,9 @@ def simulate(
     kind = policy.kind if is_plain(policy) else OTHERWISE
     folded, entries, strides, table = policy.folded, policy.entries, policy.strides, policy.table
     recording, noisy = len(record.actions) > 0, reward_sigmas.any()
+    conditions = model.conditions
+    restricted = len(conditions.allowed.defaults) > 0
+    ends = len(conditions.terminal.defaults) > 0
     for episode in range(len(returns)):
         if restart:
             draw_start(model, values, rng)
@@ -202,7 +218,11 @@ def simulate(
                 record.states[episode, 0, variable] = values[variable]
         weight = 1.0
         total = 0.0
+        length = steps
         for step in range(steps):
+            if ends and is_over(conditions, values):
+                length = step
+                break
             now = first_step + step
             if kind == FOLDED:
                 row = min(now, len(entries) - 1)
@@ -213,6 +233,8 @@ def simulate(
                 action = choose_by_table(strides, table, values, now)
             else:
                 action = choose(policy, room, values, now, n_actions, rng)
+            if restricted and not is_allowed(conditions, action, values):
+                return action
             select(rewards, action, reward_tables)
             for term in range(len(reward_tables)):
                 at = locate(rewards, reward_tables[term], values)
@@ -245,6 +267,15 @@ def simulate(
                     record.states[episode, step + 1, variable] = values[variable]
             weight *= discount
         returns[episode] = total
+        if recording:
+            record.lengths[episode] = length
+            for step in range(length, steps):
+                record.actions[episode, step] = 0
+                record.rewards[episode, step] = 0.0
+                record.states[episode, step, n_variables:] = 0
+                for variable in range(n_variables):
+                    record.states[episode, step + 1, variable] = values[variable]
+    return FOLLOWED
 
 
 @compiled()
@@ -255,15 +286,31 @@ def simulate_each(
     discount: float,
     steps: int,
     returns: Floats,
-) -> None:
-    """As many new episodes of each generator: one call where calling takes as long as a few."""
+) -> tuple[Integers, int]:
+    """As many new episodes of each generator: one call where calling takes as long as a few.
+
+    Returns the last state, and what the last call of `simulate` returned.
+    """
     values = np.zeros(model.n_slots, dtype=np.int64)
     unrecorded = Record(
         np.zeros((0, 1, model.n_inputs), dtype=np.int32),
         np.zeros((0, 0), dtype=np.int64),
         np.zeros((0, 0, len(model.reward_sigmas))),
+        np.zeros(0, dtype=np.int64),
     )
     count = len(returns) // len(rngs)
     for i in range(len(rngs)):
         part = returns[i * count : (i + 1) * count]
-        simulate(model, policy, rngs[i], discount, True, 0, steps, values, part, unrecorded)
+        found = simulate(model, policy, rngs[i], discount, True, 0, steps, values, part, unrecorded)
+        if found != FOLLOWED:
+            return values, found
+    return values, FOLLOWED
+
+
+def check_followed(model: FactoredMDP, found: int, values: Integers) -> None:
+    """Refuse, with an error that says why, an action that `simulate` found not to be allowed."""
+    if found != FOLLOWED:
+        n, n_inputs = len(model.variables), len(model.inputs)
+        state = values[:n].tolist()
+        model.conditions.check(state, model.actions.choice(found, values[n:n_inputs]))
+        raise AssertionError("an action that was refused is allowed")

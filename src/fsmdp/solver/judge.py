@@ -23,6 +23,7 @@ from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.rollout import Averaged, episode_steps, standard_error
 from fsmdp.simulation.simulate import (
     CompiledModel,
+    check_followed,
     compile_model,
     new_record,
     simulate,
@@ -152,13 +153,16 @@ class Arena:
                 play.check()
                 met = some[:, first : first + piece]
                 where = first == 0, first, met.shape[1]
-                simulate(model, play.policy, rng, discount, *where, values, returns, record)
+                found = simulate(model, play.policy, rng, discount, *where, values, returns, record)
+                check_followed(self.model, found, values)
                 met[:] = record.states[: len(some), : met.shape[1], : met.shape[2]]
 
     def _run_together(self, play: _Play, chunk: int, returns: Floats) -> None:
         play.check()
         rngs = tuple(play.rng(chunk + i) for i in range(tuned.CHUNKS_TOGETHER))
-        simulate_each(self.compiled, play.policy, rngs, self.model.discount, self.steps, returns)
+        parts = self.compiled, play.policy, rngs, self.model.discount, self.steps, returns
+        values, found = simulate_each(*parts)
+        check_followed(self.model, found, values)
 
     def _run(self, play: _Play, chunk: int, returns: Floats) -> None:
         model, unrecorded, rng = self.compiled, new_record(self.compiled, 0, 0), play.rng(chunk)
@@ -169,7 +173,8 @@ class Arena:
         for first in range(0, len(returns), piece):
             play.check()
             part = returns[first : first + piece]
-            simulate(model, play.policy, rng, *where, values, part, unrecorded)
+            found = simulate(model, play.policy, rng, *where, values, part, unrecorded)
+            check_followed(self.model, found, values)
 
 
 def arena_of(model: FactoredMDP) -> Arena:

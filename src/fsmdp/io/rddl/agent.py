@@ -78,16 +78,16 @@ def _translator(actions: ActionSpace) -> Callable[[Any], dict[str, Any]]:
 def _acting(model: Described, policy: Policy) -> Act:
     # What is compiled takes long to import, and most who load a problem ask for no agent.
     from fsmdp.policies.joint import random_actions
-    from fsmdp.policies.resolve import resolve
+    from fsmdp.policies.resolve import conditions_of, resolve
 
     followed = resolve(model, policy)
     if followed.act is not None:
         return followed.act
     rng = np.random.default_rng()
-    chance = random_actions(model.actions)
+    chance = random_actions(conditions_of(model))
 
     def at_random(state: tuple[int, ...], step: int) -> Choice:  # noqa: ARG001
-        cases, values = chance.draw(1, rng)
+        cases, values = chance.draw(np.array([state], dtype=np.int64), rng)
         return model.actions.choice(cases[0], values[0])
 
     return at_random

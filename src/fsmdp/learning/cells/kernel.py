@@ -123,7 +123,10 @@ def count_episode(
 def episode_of(record: Record, at: int) -> Record:
     """One of the episodes that were written down; a view."""
     return Record(
-        record.states[at : at + 1], record.actions[at : at + 1], record.rewards[at : at + 1]
+        record.states[at : at + 1],
+        record.actions[at : at + 1],
+        record.rewards[at : at + 1],
+        record.lengths[at : at + 1],
     )
 
 

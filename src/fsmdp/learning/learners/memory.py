@@ -52,7 +52,7 @@ class Seen(NamedTuple):
         states[of, self.steps + 1, :n_variables] = self.following
         states[of, self.steps] = self.states
         actions[of, self.steps], terms[of, self.steps] = self.actions, self.terms
-        return Record(states, actions, terms), lengths
+        return Record(states, actions, terms, lengths), lengths
 
 
 def memory_of(learner: object) -> Remember | None:

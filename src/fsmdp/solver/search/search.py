@@ -23,10 +23,10 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.policies.arrays import BY_CHANCE, CompiledPolicy, no_strides, policy_arrays
+from fsmdp.policies.arrays import CompiledPolicy, by_chance
 from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all, unpack_keys
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
-from fsmdp.simulation.simulate import compile_model, new_record, simulate
+from fsmdp.simulation.simulate import check_followed, compile_model, new_record, simulate
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.search import graph as graphs
 from fsmdp.solver.search.graph import (
@@ -703,8 +703,9 @@ def _sample_states(model: FactoredMDP, rng: np.random.Generator) -> tuple[Intege
     episodes = -(-tuned.RELEVANCE_SAMPLES // steps)
     record = new_record(compiled, episodes, steps)
     values, returns = np.zeros(compiled.n_slots, dtype=np.int64), np.zeros(episodes)
-    chance = policy_arrays(BY_CHANCE, no_strides(len(model.sizes)))
-    simulate(compiled, chance, rng, 1.0, True, 0, steps, values, returns, record)
+    chance = by_chance(model.conditions)
+    found = simulate(compiled, chance, rng, 1.0, True, 0, steps, values, returns, record)
+    check_followed(model, found, values)
     walked = record.states.reshape(-1, len(model.sizes))
     # Traps are looked for at the end, where walks got caught.
     states = np.concatenate([uniform, walked, record.states[:, -1]]).astype(np.int64)

@@ -40,7 +40,7 @@ class _Follower(CountingLearner):
         super().__init__(structure)
         # Rewards are returns only: nothing is learnt from them, term by term or otherwise.
         self.term_known = np.ones(len(structure.rewards), dtype=np.bool_)
-        self._policy = by_chance(len(structure.variables), structure.actions)
+        self._policy = by_chance(structure.conditions)
 
     def counted_structure(self) -> Structure:
         """One cell for everything: nothing is told apart."""
