@@ -15,6 +15,7 @@ import fsmdp
 from fsmdp.foundation.disk import seal
 from fsmdp.io.models import from_bytes, to_dict
 from fsmdp.model.actions import MOST_LISTED, ListedActions
+from fsmdp.model.conditions import Conditions
 from fsmdp.policies.joint import random_actions
 
 BINARY = [fsmdp.Variable(f"reboot-{i}", 2) for i in range(4)]
@@ -275,10 +276,13 @@ def test_joint_actions_and_their_list_answer_alike(at_most):
         assert listed.values(name) == ()
     assert listed.names(np.arange(len(listed))).tolist() == joint.names(joint.rows()).tolist()
     assert joint.idle() == listed.idle() == "noop"
-    drawn = random_actions(joint).draw(200, np.random.default_rng(0))
+    nowhere = np.zeros((200, 0), dtype=np.int64)
+    anything = Conditions(joint, joint.variables)
+    drawn = random_actions(anything).draw(nowhere, np.random.default_rng(0))
     assert not drawn[0].any()
     assert {joint.name(row) for row in drawn[1]} == set(listed)
-    cases, values = random_actions(listed).draw(200, np.random.default_rng(0))
+    anything = Conditions(listed, ())
+    cases, values = random_actions(anything).draw(nowhere, np.random.default_rng(0))
     assert set(cases.tolist()) == set(range(len(listed)))
     assert values.shape == (200, 0)
     assert joint.gymnasium_space().nvec.tolist() == [3, 2, 2]

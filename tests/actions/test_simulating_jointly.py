@@ -11,6 +11,7 @@ from tests.joint_models import joint_actions, joint_model
 import fsmdp
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.actions import ListedActions
+from fsmdp.model.conditions import Conditions
 from fsmdp.policies.arrays import (
     by_chance,
     check_policy,
@@ -18,7 +19,7 @@ from fsmdp.policies.arrays import (
     policy_from_arrays,
     policy_to_arrays,
 )
-from fsmdp.policies.joint import draw_joint_actions
+from fsmdp.policies.joint import random_actions
 from fsmdp.policies.resolve import resolve
 
 SEEDS = st.integers(0, 10**6)
@@ -51,8 +52,8 @@ def test_policies_of_the_listed_model_are_followed_alike(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_chance_takes_every_allowed_joint_action_alike(seed):
     actions = joint_actions(np.random.default_rng(seed), most=32)
-    joint = by_chance(2, actions).joint
-    drawn = draw_joint_actions(joint, 4000, np.random.default_rng(seed))
+    chance = random_actions(Conditions(actions, actions.variables))
+    _, drawn = chance.draw(np.zeros((4000, 0), dtype=np.int64), np.random.default_rng(seed))
     positions = [actions.index(tuple(row)) for row in drawn.tolist()]
     counts = np.bincount(positions, minlength=len(actions))
     assert chisquare(counts).pvalue > 1e-4 or len(actions) == 1
@@ -60,8 +61,8 @@ def test_chance_takes_every_allowed_joint_action_alike(seed):
 
 def test_chance_needs_no_list():
     model = fsmdp.domains.sysadmin(300, administrators="each", horizon=2)
-    joint = by_chance(300, model.actions).joint
-    drawn = draw_joint_actions(joint, 200, np.random.default_rng(0))
+    states = np.ones((200, 300), dtype=np.int64)
+    _, drawn = random_actions(model.conditions).draw(states, np.random.default_rng(0))
     assert abs(drawn.mean() - 0.5) < 0.01
     assert fsmdp.rollout(model, "random", episodes=2).steps == 2
 
@@ -93,7 +94,7 @@ def test_arrays_of_policies_are_stored_and_checked():
     plan = fsmdp.plan(model, fsmdp.Basis.singles(model), method="stagewise")
     given = given_action(4, model.actions)
     fixed = given.policy
-    for policy in (plan.compiled(), by_chance(4, model.actions), fixed):
+    for policy in (plan.compiled(), by_chance(model.conditions), fixed):
         check_policy(policy, model.sizes, model.actions)
         again = policy_from_arrays(policy_to_arrays(policy), model.sizes, model.actions)
         check_policy(again, model.sizes, model.actions)

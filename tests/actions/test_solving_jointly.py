@@ -5,6 +5,7 @@ import pytest
 from tests.joint_models import joint_model
 
 import fsmdp
+from fsmdp.model.conditions import Conditions
 from fsmdp.online.rollouts import Rollouts, single_changes
 from fsmdp.policies.resolve import resolve
 from fsmdp.solver.search.search import search
@@ -47,7 +48,8 @@ def test_the_solver_without_exact_values_keeps_to_joint_actions():
 def test_single_changes_are_allowed_and_differ_in_one_variable_or_exchange_two():
     actions = fsmdp.Actions([fsmdp.Variable(f"a{i}", 2 + i % 2) for i in range(5)], at_most=2)
     chosen = np.array([1, 0, 0, 2, 0])
-    rows = single_changes(actions, chosen, np.random.default_rng(0))
+    anything, nowhere = Conditions(actions, actions.variables), np.zeros(0, dtype=np.int64)
+    rows = single_changes(anything, nowhere, chosen, np.random.default_rng(0))
     assert np.array_equal(rows[0], chosen)
     assert actions.allowed_rows(rows).all()
     off = (rows[1:] != chosen).sum(axis=1)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.model.conditioned import conditioned, optimal_values
 
 import fsmdp
 from fsmdp.bounds.bellman import network_of_model
 from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.enumerated import enumerate_known, joint_optimum
-from tests.model.conditioned import conditioned, optimal_values
 
 SEEDS = range(8)
 METHODS = ("joint", "cutting-planes", "bundled", "ellipsoid", "stagewise", "programs")

@@ -106,7 +106,7 @@ def test_the_clock_is_looked_at_while_long_episodes_are_simulated(method, looks,
     def counted(compiled, *arguments):
         since_look[0] += arguments[5] * len(arguments[7]) * compiled.n_slots
         most[0] = max(most[0], since_look[0])
-        usual(compiled, *arguments)
+        return usual(compiled, *arguments)
 
     monkeypatch.setattr(arena, "simulate", counted)
     monkeypatch.setattr(planner, "Clock", Looking)

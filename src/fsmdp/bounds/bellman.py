@@ -509,7 +509,7 @@ def state_means(weights: Weights, basis: Basis, model: FactoredMDP) -> Floats:
             f"vector of {len(basis)} means, found {weights!r}."
         )
     if isinstance(weights, Mapping):
-        given = model.replace(rewards=(), initial=weights)
+        given = model.replace(rewards=(), initial=weights, terminal=())
         return _factored_means(basis, given.initial_distributions())
     means = read_only_array(weights, "weights")
     if means.shape != (len(basis),) or abs(means[0] - 1) > 1e-9:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -210,45 +210,6 @@ class Conditions(Compared):
 
         yield from search(0, 0)
 
-    def values_allowed(self, state: Sequence[int]) -> dict[str, tuple[int, ...]]:
-        """For each action variable the values that it has in some allowed joint action.
-
-        Variables that no condition ties to others are looked at by themselves.
-        """
-        found: list[set[int]] = [set() for _ in self.actions.variables]
-        for component in self._components(state):
-            for row in component:
-                for position, value in row.items():
-                    found[position].add(value)
-        return {
-            variable.name: tuple(sorted(values))
-            for variable, values in zip(self.actions.variables, found, strict=True)
-        }
-
-    def _components(self, state: Sequence[int]) -> Iterator[list[dict[int, int]]]:
-        """Allowed values of variables that conditions tie together, component by component."""
-        import networkx
-
-        space, first = self.actions, self.n_variables
-        ties = networkx.Graph()
-        ties.add_nodes_from(range(len(space.sizes)))
-        tables: list[tuple[Scope, Floats]] = [
-            (table.scope, np.where(table.values != 0, -np.inf, 0.0)) for table in space.forbidden
-        ]
-        for cases in self.allowed:
-            (table,) = cases.groups
-            index = tuple(state[p] if p < first else slice(None) for p in table.scope)
-            scope = tuple(p - first for p in table.scope if p >= first)
-            tables.append((scope, table.values[index]))
-        for scope, _ in tables:
-            networkx.add_path(ties, scope)
-        # A limit on how many are nonzero leaves each value, alone, to every component.
-        most = len(space.sizes) if space.at_most is None else space.at_most
-        for component in networkx.connected_components(ties):
-            members = sorted(component)
-            own = [(scope, table) for scope, table in tables if set(scope) <= component]
-            yield list(_assignments(members, space.sizes, own, most))
-
     @cached_property
     def never_stuck(self) -> bool:
         """Whether every state that is not terminal provably allows some action.
@@ -294,33 +255,6 @@ class Conditions(Compared):
             scope_lookup(scopes_of(terminal), self.sizes, 1),
             flatten_cases(terminal) if terminal else np.zeros(1),
         )
-
-
-def _assignments(
-    members: Sequence[int],
-    sizes: Sequence[int],
-    tables: Sequence[tuple[Scope, Floats]],
-    most: int,
-) -> Iterator[dict[int, int]]:
-    """Values of some variables that all tables over them allow, at most so many of them nonzero."""
-    values: dict[int, int] = {}
-
-    def search(depth: int, used: int) -> Iterator[dict[int, int]]:
-        if depth == len(members):
-            yield dict(values)
-            return
-        for value in range(sizes[members[depth]]):
-            values[members[depth]] = value
-            spent = used + (value > 0)
-            if spent <= most and all(
-                table[tuple(values[p] for p in scope)] == 0
-                for scope, table in tables
-                if members[depth] in scope and all(p in values for p in scope)
-            ):
-                yield from search(depth + 1, spent)
-        del values[members[depth]]
-
-    yield from search(0, 0)
 
 
 class CompiledConditions(NamedTuple):
@@ -438,22 +372,24 @@ def _terminal(table: Table, variables: Sequence[Variable]) -> Table:
     return bound_table(bound.scope, (bound.values != 0).astype(np.float64))
 
 
-def named_conditions(
+def written_conditions(
     conditions: Conditions,
+    names: Sequence[str],
+    rewrite: Callable[[Table], Table] = lambda table: table,
 ) -> tuple[list[Case], list[Table]]:
-    """Conditions as a user would write them, with names in place of positions."""
-    names = [variable.name for variable in conditions.inputs]
-    space = conditions.actions
-    allowed = []
+    """Conditions as a user would write them: `allowed` and `terminal`, over these names.
+
+    Tables may be rewritten into others on the way, over other positions.
+    """
+    space, allowed = conditions.actions, []
     for cases in conditions.allowed:
-        for group, table in enumerate(cases):
+        for group, table in enumerate(map(rewrite, cases)):
             parents = [names[position] for position in table.scope]
             values = (table.values == 0).astype(np.float64)
-            if space.variables:
-                allowed.append(Case(ANY, parents, values))
-            elif group:
-                own = [space[a] for a, other in cases.exceptions.items() if other == group]
-                who: Any = ANY if len(own) == len(space) else own
+            who: Any = ANY
+            if not space.variables:
+                who = [space[a] for a, other in cases.exceptions.items() if other == group]
+            if who and not values.all():
                 allowed.append(Case(who, parents, values))
-    terminal = [Table([names[p] for p in t.scope], t.values) for t in conditions.terminal]
-    return allowed, terminal
+    over = [rewrite(table) for table in conditions.terminal]
+    return allowed, [Table([names[p] for p in table.scope], table.values) for table in over]

@@ -405,7 +405,14 @@ class FactoredMDP(Compared):
         if self.actions.variables:
             if over:
                 return {variable.name: () for variable in self.actions.variables}
-            return self.conditions.values_allowed(checked)
+            from fsmdp.policies.joint import AllowedValues
+
+            found = AllowedValues(self.conditions)(np.array(checked, dtype=np.int64))
+            names = (variable.name for variable in self.actions.variables)
+            return {
+                name: tuple(np.flatnonzero(fine).tolist())
+                for name, fine in zip(names, found, strict=True)
+            }
         if over:
             return ()
         mask = self.conditions.mask(np.array([checked], dtype=np.int64))[0]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import Integers, deselect, locate, select
 from fsmdp.model.tables import Floats
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
@@ -97,10 +98,18 @@ def find_visited_state(visited: VisitedStates, key: np.uint64) -> int:
 
 
 @compiled()
-def promising(visited: VisitedStates, slot: int, n_actions: int, rng: np.random.Generator) -> int:
+def promising(
+    visited: VisitedStates,
+    slot: int,
+    conditions: CompiledConditions,
+    state: Integers,
+    n_actions: int,
+    rng: np.random.Generator,
+) -> int:
     """The alternative with the largest mean difference plus error, as far as is known; -1: none.
 
-    An action that was not tried here counts as it did at other states. Cost: the actions.
+    Of actions that are allowed in the state. One that was not tried here counts as it did at other
+    states. Cost: the actions.
     """
     scale = np.sqrt(visited.spread[1] / max(1.0, visited.spread[0]))
     tried = np.full(n_actions, -1, dtype=np.int64)
@@ -111,7 +120,7 @@ def promising(visited: VisitedStates, slot: int, n_actions: int, rng: np.random.
     best = -1
     best_score = -np.inf
     for action in range(n_actions):
-        if action == visited.action[slot]:
+        if action == visited.action[slot] or not is_allowed(conditions, action, state):
             continue
         ahead = visited.ahead_of_action[action] / (visited.trials_of_action[action] + 1.0)
         trials = 1.0
@@ -227,12 +236,14 @@ def fit_control_variate(
     """Fit worths to episodes of a policy, backwards; none if that lowers no variance.
 
     At each step the rest of the return, less later deviations, is regressed on the outcomes drawn.
+    None either where episodes end early: they have no draws to regress on after that.
     Cost: the episodes, and for each step the square of the outcomes for each of them.
     """
     nothing = no_control_variate(model)
     n_mechanisms, n_outcomes = len(model.outcomes), nothing.worth.shape[1]
     episodes = min(EPISODES, MOST_DRAWS // (steps * n_mechanisms))
-    if episodes < FEWEST_EPISODES or n_outcomes > MOST_OUTCOMES:
+    ends = len(model.conditions.terminal.defaults) > 0
+    if ends or episodes < FEWEST_EPISODES or n_outcomes > MOST_OUTCOMES:
         return nothing
     drawn = np.zeros((episodes, steps, n_mechanisms), dtype=np.int32)
     rewards = np.zeros((episodes, steps))
@@ -458,7 +469,9 @@ def continue_each(
                 if chosen < 0:
                     break
                 slot = scenario.slot[chosen]
-                alternative = promising(visited, slot, model.n_actions, rng)
+                alternative = promising(
+                    visited, slot, model.conditions, scenario.states[chosen], model.n_actions, rng
+                )
                 if alternative < 0:
                     break
                 for variable in range(n_variables):
@@ -489,6 +502,9 @@ def _follow(
     may_insert = True
     for step in range(began, steps):
         scenario.earned[step] = total
+        if is_over(model.conditions, values):
+            end = step
+            break
         if step > began:
             key = hashed(multipliers, values, n_variables, step)
             entry = np.int64(key & np.uint64(memory - 1))

@@ -14,7 +14,7 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_number, as_step, as_whole
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores
-from fsmdp.model.actions import ActionSpace
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.tables import Floats
@@ -139,10 +139,11 @@ class Rollouts:
         row = as_step(step, self.model.horizon) - 1
         rng = generator(self.seed, Purpose.ONLINE, row, *values.tolist())
         if self.model.actions.variables:
-            return self._joint_action(self.model.actions, values, row, rng, began)
+            return self._joint_action(values, row, rng, began)
         n_actions = len(self.model.actions)
         own = act(self._policy, values, row, n_actions, rng)
-        others = [action for action in range(n_actions) if action != own]
+        allowed = np.flatnonzero(self.model.conditions.mask(values[None])[0]).tolist()
+        others = [action for action in allowed if action != own]
         if not others:
             return self.model.actions[own]
         if self.model.horizon is None:
@@ -151,15 +152,10 @@ class Rollouts:
         return self.model.actions[decision.take()]
 
     def _joint_action(
-        self,
-        actions: ActionSpace,
-        state: Integers,
-        row: int,
-        rng: np.random.Generator,
-        began: float,
+        self, state: Integers, row: int, rng: np.random.Generator, began: float
     ) -> str:
         """Single changes of the incumbent's joint action, repeated from what wins."""
-        n_variables = len(state)
+        n_variables, actions = len(state), self.model.actions
         values = np.append(state, np.zeros(len(actions.variables), dtype=np.int64))
         act(self._policy, values, row, 1, rng)
         chosen = values[n_variables:]
@@ -167,7 +163,7 @@ class Rollouts:
             row = 0
         deadline = None if self.milliseconds is None else began + self.milliseconds / 1000.0
         for _ in range(MOST_CHANGES):
-            rows = single_changes(actions, chosen, rng)
+            rows = single_changes(self.model.conditions, state, chosen, rng)
             if len(rows) < 2:
                 break
             decision = _Decision(self, state, row, np.arange(len(rows)), rng, began, rows)
@@ -321,12 +317,14 @@ class _Decision:
         self.arms, self.returns = self.arms[kept], self.returns[:, kept]
 
 
-def single_changes(actions: ActionSpace, chosen: Integers, rng: np.random.Generator) -> Integers:
-    """A joint action, first, and those that differ from it in one variable.
+def single_changes(
+    conditions: Conditions, state: Integers, chosen: Integers, rng: np.random.Generator
+) -> Integers:
+    """A joint action, first, and those allowed in a state that differ from it in one variable.
 
     Where one more nonzero would be too many, another goes back to 0 for it.
     """
-    rows = [chosen]
+    rows, actions = [chosen], conditions.actions
     for position, size in enumerate(actions.sizes):
         for value in range(size):
             if value == chosen[position]:
@@ -340,7 +338,12 @@ def single_changes(actions: ActionSpace, chosen: Integers, rng: np.random.Genera
                 exchanged[other] = 0
                 rows.append(exchanged)
     found = np.array(rows)
-    kept = np.flatnonzero(actions.allowed_rows(found))
+    fine = actions.allowed_rows(found)
+    if conditions.allowed:
+        cases = np.zeros(len(found), dtype=np.int64)
+        fine &= conditions.allows_each(np.tile(state, (len(found), 1)), cases, found)
+    fine[0] = True
+    kept = np.flatnonzero(fine)
     if len(kept) > MOST_ARMS:
         kept = np.append(0, np.sort(rng.permutation(kept[1:])[: MOST_ARMS - 1]))
     return found[kept]

@@ -10,8 +10,17 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import ActionSpace, Choice
+from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup, locate
+from fsmdp.model.lookup import (
+    Integers,
+    Lookup,
+    check_lookup,
+    check_vectors,
+    compile_lookup,
+    locate,
+    scope_lookup,
+)
 from fsmdp.model.tables import Floats, read_only
 from fsmdp.policies.folding import (
     Folded,
@@ -362,6 +371,28 @@ def first_allowed(conditions: Conditions) -> CompiledPolicy:
 def no_strides(n_variables: int) -> Integers:
     """Strides of a policy that looks at no table, or at one without states."""
     return np.zeros(n_variables, dtype=np.int64)
+
+
+def idle_where_allowed(conditions: Conditions, idle: str) -> CompiledPolicy:
+    """An action wherever it is allowed, the first that is elsewhere.
+
+    Of joint ones, as many variables at their values in it as possible.
+    """
+    actions, first = conditions.actions, conditions.n_variables
+    scopes, numbers = conditions.scopes, [conditions.entries]
+    if actions.variables:
+        for position, value in enumerate(actions.values(idle)):
+            scopes.append(Cases(((first + position,),)))
+            numbers.append((np.arange(actions.sizes[position]) == value).astype(np.float64))
+    else:
+        scopes.append(Cases(((), ()), {actions.position(idle): 1}))
+        numbers.append(np.array([0.0, 1.0]))
+    lookup = scope_lookup(scopes, conditions.sizes, actions.n_cases)
+    entries, nothing = np.concatenate(numbers)[None], no_strides(first)
+    if not actions.variables:
+        return policy_arrays(GREEDILY, nothing, lookup=lookup, entries=entries)
+    joint = joint_greedily(actions, first, lookup)
+    return policy_arrays(JOINTLY, nothing, lookup=lookup, entries=entries, joint=joint)
 
 
 @compiled(inline="always")

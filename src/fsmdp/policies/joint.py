@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.elimination.choose import separate_schedule
@@ -27,7 +28,7 @@ from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers, Lookup, locate
+from fsmdp.model.lookup import Integers, Lookup, locate, scope_lookup
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable
 
@@ -461,3 +462,45 @@ def random_actions(conditions: Conditions) -> RandomActions:
     """Prepare to draw actions. Cost: for joint ones, an elimination of what is not allowed."""
     parts = conditions.actions, conditions.n_variables, conditions.compiled().allowed
     return RandomActions(conditions, joint_by_chance(*parts))
+
+
+class AllowedValues:
+    """The values of each action variable that occur in some joint action allowed in a state.
+
+    Cost: an elimination of the action variables for each value, prepared once.
+    """
+
+    def __init__(self, conditions: Conditions) -> None:
+        actions, first = conditions.actions, conditions.n_variables
+        own: list[Cases[Scope]] = [Cases(((first + p,),)) for p in range(len(actions.sizes))]
+        lookup = scope_lookup([*conditions.scopes, *own], conditions.sizes, 1)
+        self._joint = joint_greedily(actions, first, lookup)
+        self._entries = np.concatenate([conditions.entries, np.zeros(sum(actions.sizes))])
+        self._first = len(conditions.entries)
+        self._sizes = np.array(actions.sizes, dtype=np.int64)
+
+    def __call__(self, state: Integers) -> list[NDArray[np.bool_]]:
+        """For each variable, which of its values are possible."""
+        parts = self._joint, self._entries.copy(), state, self._first, self._sizes
+        return np.split(_possible(*parts), np.cumsum(self._sizes)[:-1])
+
+
+@compiled()
+def _possible(
+    joint: Joint, entries: Floats, state: Integers, first: int, sizes: Integers
+) -> NDArray[np.bool_]:
+    """Whether each value is that of the best joint action if it alone is worth anything."""
+    n_variables = len(state)
+    buffer, assignment = joint.start.copy(), np.zeros(joint.n_assigned, dtype=np.int64)
+    values = np.zeros(n_variables + len(joint.slots), dtype=np.int64)
+    values[:n_variables] = state
+    found = np.zeros(sizes.sum(), dtype=np.bool_)
+    at = 0
+    for variable in range(len(sizes)):
+        for value in range(sizes[variable]):
+            entries[first + at] = 1.0
+            total = write_best(joint, entries, values, buffer, assignment)
+            found[at] = total > -np.inf and values[n_variables + variable] == value
+            entries[first + at] = 0.0
+            at += 1
+    return found

@@ -27,6 +27,7 @@ from fsmdp.policies.arrays import (
     check_policy,
     choose_apart,
     given_action,
+    idle_where_allowed,
     policy_arrays,
     room_for,
 )
@@ -318,6 +319,15 @@ def array_policy(name: str, model: Described, policy: Policy) -> ArrayPolicy:
     arrays = resolve(model, policy).arrays
     assert arrays is not None, "only for policies that can be compiled"
     return ArrayPolicy(name, model.variables, model.actions, model.horizon, arrays)
+
+
+def idle_policy(model: FactoredMDP) -> Policy:
+    """Doing nothing: the idle action, or where that is not allowed, the first that is."""
+    idle = model.idle_action()
+    if not model.conditions.allowed:
+        return idle
+    arrays = idle_where_allowed(model.conditions, idle)
+    return ArrayPolicy("doing nothing", model.variables, model.actions, model.horizon, arrays)
 
 
 WORTH_A_THREAD = 4096

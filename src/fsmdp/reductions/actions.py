@@ -83,12 +83,36 @@ def list_actions(model: FactoredMDP) -> FactoredMDP:
         actions=names,
         conditionals=[Conditional(one.children, split(one.cases)) for one in model.conditionals],
         rewards=[Reward(r.name, split(r.cases), r.low, r.high, r.sigma) for r in model.rewards],
+        allowed=_listed_conditions(model.allowed, rows, names, positions),
     )
+
+
+def _listed_conditions(
+    allowed: Sequence[Case], rows: Integers, names: Sequence[str], positions: dict[str, int]
+) -> list[Case]:
+    """What is allowed by joint action; ANY, which there means all of them, by name."""
+    return [
+        Case(members, one.parents, one.table)
+        for case in allowed
+        for one, members in _listed_groups(case, rows, names, positions)
+        if not one.table.all()
+    ]
 
 
 def _listed_cases(
     case: Case, rows: Integers, names: Sequence[str], positions: dict[str, int]
 ) -> list[Case]:
+    (usual, _), *others = _listed_groups(case, rows, names, positions)
+    return [
+        *(Case(members, one.parents, one.table, one.drawn) for one, members in others),
+        usual,
+    ]
+
+
+def _listed_groups(
+    case: Case, rows: Integers, names: Sequence[str], positions: dict[str, int]
+) -> list[tuple[Case, list[str]]]:
+    """Joint actions that a case does not tell apart, the most first, with their case for ANY."""
     own = [at for at, parent in enumerate(case.parents) if parent in positions]
     values = rows[:, [positions[case.parents[at]] for at in own]]
     found, member = np.unique(values, axis=0, return_inverse=True)
@@ -110,12 +134,7 @@ def _listed_cases(
         key = (tuple(parents), table.tobytes())
         members = [names[action] for action in sorted(order[starts[at] : starts[at + 1]].tolist())]
         slices.setdefault(key, (group, []))[1].extend(members)
-    groups = sorted(slices.values(), key=lambda group: -len(group[1]))
-    (usual, _), *others = groups
-    return [
-        *(Case(members, one.parents, one.table, one.drawn) for one, members in others),
-        usual,
-    ]
+    return sorted(slices.values(), key=lambda group: -len(group[1]))
 
 
 def factored(model: FactoredMDP) -> FactoredMDP:
@@ -154,7 +173,12 @@ def factored(model: FactoredMDP) -> FactoredMDP:
         )
         for reward, means in zip(model.rewards, model.reward_means, strict=True)
     ]
-    return model.replace(actions=actions, conditionals=conditionals, rewards=rewards)
+    allowed = []
+    for cases in model.conditions.allowed:
+        allowed.append(joined(cases.map(_of_condition), everything, 0, "allowed"))
+    return model.replace(
+        actions=actions, conditionals=conditionals, rewards=rewards, allowed=allowed
+    )
 
 
 Item = tuple[Scope, Scope, Floats]
@@ -167,6 +191,10 @@ def _of_kernel(kernel: Kernel) -> Item:
 
 def _of_table(table: Table) -> Item:
     return table.scope, (), table.values
+
+
+def _of_condition(table: Table) -> Item:
+    return table.scope, (), (table.values == 0).astype(np.float64)
 
 
 def _read_names(names: ActionSpace) -> tuple[Actions, Integers]:

@@ -13,6 +13,7 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_whole, show, show_names
 from fsmdp.model.cases import Case, Cases, by_actions, common_groups
 from fsmdp.model.conditionals import ROW_TOLERANCE, Conditional, Dynamics, Kernel
+from fsmdp.model.conditions import written_conditions
 from fsmdp.model.mdp import FactoredMDP, Start, check_model
 from fsmdp.model.rewards import Reward
 from fsmdp.model.supports import (
@@ -212,7 +213,8 @@ def fits(model: FactoredMDP, layout: Layout, group: Scope, limit: int) -> bool:
             most = max(limit, *(kernel.table.size for _, kernel in together))
             if table_size(shape) > most or len(shape) > MOST_AXES:
                 return False
-    for means in model.reward_means:
+    conditions = (*model.conditions.allowed, Cases(model.conditions.terminal))
+    for means in (*model.reward_means, *conditions):
         for table in means:
             scope = new_positions(table.scope, layout)
             size = table_size(sizes[one] for one in scope)
@@ -424,6 +426,8 @@ class Parts:
     conditionals: tuple[Conditional, ...]
     rewards: tuple[Reward, ...]
     initial: tuple[Start, ...]
+    allowed: tuple[Case, ...]
+    terminal: tuple[Table, ...]
     decoded: tuple[Integers, ...]
 
 
@@ -454,6 +458,9 @@ def joined_parts(model: FactoredMDP, layout: Layout, names: Sequence[str]) -> Pa
             pieces.append(cases.map(lambda together: _product(together, layout)))
     starts = [_start(model, layout, new) for new in range(_count(model, layout))]
     kept = _reached(layout, starts, [cases for cases in pieces if isinstance(cases, Cases)])
+    allowed, terminal = written_conditions(
+        model.conditions, names, lambda table: _joined_mean(table, layout, kept)
+    )
     return Parts(
         tuple(
             part
@@ -466,6 +473,8 @@ def joined_parts(model: FactoredMDP, layout: Layout, names: Sequence[str]) -> Pa
             for reward, means in zip(model.rewards, model.reward_means, strict=True)
         ),
         tuple(_kept_start(start, kept[new]) for new, start in enumerate(starts)),
+        tuple(allowed),
+        tuple(terminal),
         tuple(values[kept[new]] for new, values in enumerate(layout.decoded)),
     )
 
@@ -707,6 +716,8 @@ def join_groups(
         conditionals=parts.conditionals,
         rewards=parts.rewards,
         initial=parts.initial,
+        allowed=parts.allowed,
+        terminal=parts.terminal,
     )
     pairs = _fewest_pairs(model, groups, exclusive.pairs)
     return Joined(model, joined, layout.members[:n], parts.decoded[:n], pairs)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fsmdp.model.cases import Case, _Any, by_actions
 from fsmdp.model.conditionals import Conditional, Kernel
+from fsmdp.model.conditions import written_conditions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.reductions.reduction import Reduced, Reduction, keep_variables
 
 
@@ -60,9 +62,25 @@ class Project(Reduction):
             rewards=[_reward(model, term, set(own), frequencies) for term in self.terms],
             initial=[model.initial[position] for position in own],
             latents=[everything[p] for p in sorted(inside) if p >= n_variables],
+            **_conditions(model, set(own)),
         )
         kept = keep_variables(own, model.sizes)
         return Reduced(model, projected, state_map=kept, relation="heuristic", name=self.name)
+
+
+def _conditions(model: FactoredMDP, inside: set[int]) -> dict[str, Any]:
+    """An action is allowed if it is for some values of the others, an end one if it is for all."""
+
+    def kept(table: Table) -> Table:
+        others = tuple(axis for axis, p in enumerate(table.scope) if p not in inside)
+        barred = np.isneginf(table.values).all(axis=others)
+        over = np.asarray(table.values > 0).all(axis=others)
+        scope = tuple(position for position in table.scope if position in inside)
+        return bound_table(scope, np.where(barred, -np.inf, over.astype(np.float64)))
+
+    names = [variable.name for variable in model.variables]
+    allowed, terminal = written_conditions(model.conditions, names, kept)
+    return {"allowed": allowed, "terminal": terminal}
 
 
 def _needed(model: FactoredMDP, kept: Sequence[int]) -> set[int]:

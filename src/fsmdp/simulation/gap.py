@@ -18,7 +18,7 @@ from fsmdp.foundation.progress import Report
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.policies.resolve import Policy
+from fsmdp.policies.resolve import Policy, idle_policy
 from fsmdp.simulation.rollout import Runs, rollout
 
 LARGEST_BET = 0.75
@@ -174,7 +174,7 @@ def certified_gap(
     others: dict[str, Runs] = {}
     if baselines:
         others = {
-            "doing nothing": rollout(model, model.idle_action(), episodes, seed),
+            "doing nothing": rollout(model, idle_policy(model), episodes, seed),
             "acting at random": rollout(model, "random", episodes, seed),
         }
     limit = limit_of_mean(model, runs, level)

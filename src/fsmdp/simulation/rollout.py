@@ -199,6 +199,8 @@ def _run_in_python(
     for episode in range(len(returns)):
         simulate(model, policy, rng, discount, True, 0, 0, values, reward, unrecorded)
         length = steps
+        if kept is not None:
+            kept.states[episode, 0, : model.n_variables] = values[: model.n_variables]
         for step in range(steps):
             state = tuple(values[: model.n_variables].tolist())
             if of.terminal and of.is_terminal(state):

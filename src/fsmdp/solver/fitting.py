@@ -20,13 +20,14 @@ from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.basis import Basis
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import Integers, Lookup, flatten_cases, scope_lookup, scopes_of
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import BestActions, Greedy
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.resolve import idle_policy, resolve
 from fsmdp.reductions.reduction import Reduced
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy
@@ -42,18 +43,21 @@ class Backups:
     rewards: Floats = field(repr=False)
     means: Floats = field(repr=False)  # discount * E[h_j(s')], all functions one after another
     columns: NDArray[np.int64] = field(repr=False)  # their j
+    conditions: Conditions = field(repr=False)
     best: BestActions = field(repr=False)
 
     @property
     def n_entries(self) -> int:
-        """Number of terms of Q."""
-        return len(self.rewards) + len(self.means)
+        """Number of terms of Q, those of what is allowed included."""
+        return len(self.rewards) + len(self.means) + len(self.conditions.entries)
 
     def entries(self, weights: Floats, out: Floats | None = None) -> Floats:
         """The terms of Q for the weights of the following step."""
         found = np.empty(self.n_entries) if out is None else out
-        found[: len(self.rewards)] = self.rewards
-        np.multiply(weights[self.columns], self.means, out=found[len(self.rewards) :])
+        first, last = len(self.rewards), len(self.rewards) + len(self.means)
+        found[:first] = self.rewards
+        np.multiply(weights[self.columns], self.means, out=found[first:last])
+        found[last:] = self.conditions.entries
         return found
 
 
@@ -64,7 +68,7 @@ def backups_of(
     marginals = model.marginals(basis, check)
     backprojections = marginals.backprojections()
     counts = [sum(table.values.size for table in cases) for cases in backprojections]
-    scopes = scopes_of((*model.reward_means, *backprojections))
+    scopes = scopes_of((*model.reward_means, *backprojections, *model.conditions.allowed))
     lookup = scope_lookup(scopes, model.input_sizes, model.dynamics.n_actions)
     return Backups(
         marginals.basis,
@@ -72,6 +76,7 @@ def backups_of(
         flatten_cases(model.reward_means),
         model.discount * flatten_cases(backprojections),
         np.repeat(np.arange(len(counts)), counts),
+        model.conditions,
         BestActions(lookup, model.sizes, actions=model.actions),
     )
 
@@ -411,8 +416,14 @@ def _packed(states: Integers, sizes: Integers) -> Words:
 
 
 def targets_of(backups: Backups, entries: Floats, states: Integers) -> Floats:
-    """max_a R(s, a) + discount * E[V(s') | s, a] for each state. Cost: look-ups of all actions."""
-    return backups.best(entries, states)[0]
+    """max_a R(s, a) + discount * E[V(s') | s, a] for each state, 0 in terminal ones.
+
+    Cost: look-ups of all actions.
+    """
+    found = backups.best(entries, states)[0]
+    if backups.conditions.terminal:
+        found[backups.conditions.is_terminal(states)] = 0.0
+    return found
 
 
 def fit_step(
@@ -706,7 +717,7 @@ class Fit:
     def begin(self) -> None:
         """Put the states into the pool that acting at random and doing nothing visit."""
         model, fewer = self.arena.model, max(1, self.episodes // tuned.IDLE_DIVISOR)
-        for policy, count in (("random", self.episodes), (model.idle_action(), fewer)):
+        for policy, count in (("random", self.episodes), (idle_policy(model), fewer)):
             arrays = resolve(model, policy).arrays
             assert arrays is not None
             self.visit(arrays, episodes=count)

@@ -12,7 +12,7 @@ from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.supports import Booleans, family
 from fsmdp.model.variables import Scope, table_size
-from fsmdp.policies.resolve import array_policy
+from fsmdp.policies.resolve import array_policy, idle_policy
 from fsmdp.reductions.invariants import (
     LARGEST_LOCAL,
     LARGEST_TOTAL,
@@ -59,8 +59,8 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
     parts = [np.array([start], dtype=np.int64)]
     if not episodes:
         return parts[0]
-    for number, policy in enumerate(("random", model.idle_action())):
-        arrays = array_policy(policy, model, policy).compiled()
+    for number, policy in enumerate(("random", idle_policy(model))):
+        arrays = array_policy("visiting", model, policy).compiled()
         assert arrays is not None
         stream = derived_seed(seed, Purpose.INVARIANTS, number)
         met = arena.states(arrays, episodes, stream, check)

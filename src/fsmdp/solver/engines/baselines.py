@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock
-from fsmdp.policies.resolve import array_policy
+from fsmdp.policies.resolve import array_policy, idle_policy
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import CandidatePolicy, Engine, Findings, Stage
 from fsmdp.solver.state import SolverState
@@ -27,7 +27,7 @@ class Baselines(Engine):
     def run(self, state: SolverState, clock: Clock) -> Findings:  # noqa: ARG002
         """Two candidates."""
         model = state.model
-        for name, policy in (("doing nothing", model.idle_action()), ("at random", "random")):
+        for name, policy in (("doing nothing", idle_policy(model)), ("at random", "random")):
             yield CandidatePolicy(name, array_policy(name, model, policy))
 
 

@@ -20,6 +20,7 @@ from fsmdp.foundation.checks import show
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.conditions import is_allowed, is_over
 from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup, deselect, locate, select
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
@@ -256,16 +257,23 @@ def _walk(
     always: int,
     steps: int,
 ) -> tuple[float, int, int, int]:
-    """Sum, number and maximum of successors along one walk, and the states that it met."""
+    """Sum, number and maximum of successors along one walk, and the states that it met.
+
+    Of actions that are allowed; a walk ends with its episode.
+    """
     key = np.zeros(packing.kept.shape[1], dtype=np.int64)
     for variable in range(len(state)):
         key[packing.word[variable]] |= state[variable] << packing.shift[variable]
     total, number, largest = 0.0, 0, 0
     for step in range(steps):
         prepare(rules, packing, key, work)
-        chosen = always if always >= 0 else int(rng.random() * rules.n_actions)
+        if is_over(rules.conditions, work.values):
+            return total, number, largest, step + 1
+        chosen, found = always if always >= 0 else int(rng.random() * rules.n_actions), 0
         for turn in range(rules.n_actions):
             action = (chosen + 1 + turn) % rules.n_actions  # the chosen one last: it is followed
+            if not is_allowed(rules.conditions, action, work.values):
+                continue
             found = list_successors(rules, packing, action, work)
             count = len(work.keys) + 1 if found < 0 else found
             total += count
@@ -273,6 +281,8 @@ def _walk(
             largest = max(largest, count)
             if found < 0:
                 return total, number, largest, step + 1
+        if found == 0:
+            return total, number, largest, step + 1
         u = rng.random()
         outcome = 0
         while outcome < found - 1 and u >= work.probabilities[outcome]:
@@ -325,7 +335,7 @@ def local_values(model: FactoredMDP, basis: Basis, weights: Floats) -> Heuristic
 STATES, ACTIONS, ENTRIES = range(3)
 """What is counted, and what there may be no room for."""
 
-DONE, FULL_STATES, FULL_ACTIONS, FULL_ENTRIES, TOO_MANY = range(5)
+DONE, FULL_STATES, FULL_ACTIONS, FULL_ENTRIES, TOO_MANY, STUCK = range(6)
 """How an expansion ended."""
 
 FEW = 2**10
@@ -442,7 +452,8 @@ class Store:
 def number_of(ground: Ground, graph: Graph, key: Integers, values: Integers) -> int:
     """Number of a state, a new one if it was not met before; -1 if there is no room for it.
 
-    A new state has the heuristics as its bounds. Cost: a look-up in each table, for all steps.
+    A new state has the heuristics as its bounds, a terminal one 0. Cost: a look-up in each table,
+    for all steps.
     """
     slot = find(graph.keys, graph.slots, key)
     number = graph.slots[slot]
@@ -459,6 +470,10 @@ def number_of(ground: Ground, graph: Graph, key: Integers, values: Integers) -> 
         graph.keys[number, word] = key[word]
     unpack(ground.packing, key, values)
     upper, lower = graph.upper[number], graph.lower[number]
+    if is_over(ground.rules.conditions, values):
+        upper[:] = 0.0
+        lower[:] = 0.0
+        return number  # type: ignore[no-any-return]
     above, below = ground.above, ground.below
     above_lookup, below_lookup = above.lookup, below.lookup
     upper[:] = above.rounding
@@ -480,17 +495,24 @@ def number_of(ground: Ground, graph: Graph, key: Integers, values: Integers) -> 
 
 @compiled()
 def expand(ground: Ground, graph: Graph, state: int, work: Workspace, values: Integers) -> int:
-    """List what follows a state under each action; equal actions once.
+    """List what follows a state under each action that is allowed; equal actions once.
 
-    Where there is no room nothing is kept but new states, and the expansion can be begun again.
+    A terminal state has one action, of no reward and without successors. Where there is no room
+    nothing is kept but new states, and the expansion can be begun again.
     """
     counts, rules = graph.counts, ground.rules
     first_action, before = counts[ACTIONS], counts[ENTRIES]
     prepare(rules, ground.packing, graph.keys[state], work)
     reward_tables = rules.rewards.defaults.copy()
     n_actions = first_action
+    over = is_over(rules.conditions, work.values)
     for action in range(rules.n_actions):
-        status, reward, end = _list(ground, graph, action, work, values, reward_tables)
+        if over:
+            status, reward, end = DONE, 0.0, before
+        elif not is_allowed(rules.conditions, action, work.values):
+            continue
+        else:
+            status, reward, end = _list(ground, graph, action, work, values, reward_tables)
         if status == DONE and n_actions == len(graph.action):
             status = FULL_ACTIONS
         if status != DONE:
@@ -504,6 +526,8 @@ def expand(ground: Ground, graph: Graph, state: int, work: Workspace, values: In
             graph.first_entry[n_actions + 1] = end
             counts[ENTRIES] = end
             n_actions += 1
+    if n_actions == first_action:
+        return STUCK
     counts[ACTIONS] = n_actions
     graph.first_action[state] = first_action
     graph.end_action[state] = n_actions

@@ -23,7 +23,7 @@ from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
 from fsmdp.model.tables import Floats
-from fsmdp.policies.arrays import CompiledPolicy, by_chance
+from fsmdp.policies.arrays import CompiledPolicy, by_chance, first_allowed
 from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all, unpack_keys
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve
 from fsmdp.simulation.simulate import check_followed, compile_model, new_record, simulate
@@ -218,7 +218,7 @@ def _trap(model: FactoredMDP, state: Integers) -> list[_Guard]:
                         closed.discard(child)
                         changed = True
     looks = _dependencies(model, {})[1]
-    scopes = {p for means in model.reward_means for table in means for p in table.scope}
+    scopes = {position for scope, _ in _read_now(model) for position in scope}
     needed = waiting = scopes & closed
     while waiting:
         parents = {p for v in waiting for p in range(len(model.sizes)) if looks[v] >> p & 1}
@@ -231,10 +231,17 @@ def _trap(model: FactoredMDP, state: Integers) -> list[_Guard]:
     return [_Guard(variables, tuple(int(state[v]) for v in variables), (place,))]
 
 
-def _tables(model: FactoredMDP) -> Iterable[tuple[tuple[int, ...], Floats]]:
-    for means in model.reward_means:
-        for table in means:
+def _read_now(model: FactoredMDP) -> Iterable[tuple[tuple[int, ...], Floats]]:
+    """Tables of rewards, of what is allowed, and of terminal states."""
+    for cases in (*model.reward_means, *model.conditions.allowed):
+        for table in cases:
             yield table.scope, table.values
+    for table in model.conditions.terminal:
+        yield table.scope, table.values
+
+
+def _tables(model: FactoredMDP) -> Iterable[tuple[tuple[int, ...], Floats]]:
+    yield from _read_now(model)
     for mechanism in model.dynamics.mechanisms:
         for kernel in mechanism.cases:
             yield (*kernel.parents, *kernel.drawn), kernel.table
@@ -262,13 +269,15 @@ def _reachable_values(model: FactoredMDP, variable: int) -> Flags:
 
 
 def _dependencies(model: FactoredMDP, allowed: Mapping[int, Integers]) -> Dependencies:
-    """At which variables rewards look, and each next value, while some variables are in sets."""
+    """At which variables rewards look, and each next value, while some variables are in sets.
+
+    With rewards count the conditions on actions, and terminal states.
+    """
     n_variables = len(model.sizes)
     rewards = 0
-    for means in model.reward_means:
-        for table in means:
-            for position in _varying(table.values, table.scope, allowed):
-                rewards |= 1 << position
+    for scope, table in _read_now(model):
+        for position in _varying(table, scope, allowed):
+            rewards |= 1 << position
     looks = [0] * len(model.dynamics.drawn_sizes)
     for mechanism in model.dynamics.mechanisms:
         seen = 0
@@ -445,15 +454,14 @@ class _Run:
         terms = len(rules.kernels.defaults) + len(rules.rewards.defaults) + 8
         self.rows = new_rows(n_steps, model.discount, finite, 4 * EPSILON * terms * scale)
         self.work = new_workspace(rules, packing)
-        safest = model.actions[self.safest]
-        followed = resolve(model, safest if fallback is None else fallback)
-        if followed.arrays is None:
+        arrays = self._safest() if fallback is None else resolve(model, fallback).arrays
+        if arrays is None:
             raise PolicyError(
                 "search: the fallback must be a policy that compiled code can follow; give a plan, "
                 "a table, or an action's name."
             )
         self.turns = GUIDED if fallback is None else GUIDED + 1
-        self.guide = followed.arrays
+        self.guide = arrays
         self.store = Store.empty(packing.kept.shape[1], n_steps, memory_limit)
         self.sweep_seconds = 0.0
         self._most, self._counted = 0, 0  # entries of an action at most, of the actions counted
@@ -461,6 +469,14 @@ class _Run:
         self.path = np.zeros(tuned.TRIAL_STEPS if not finite else n_steps - 1, dtype=np.int32)
         self.starts, self.chances = self._starts()
         self.rounding = 4 * EPSILON * (len(self.chances) + len(model.sizes) + 4) * scale
+
+    def _safest(self) -> CompiledPolicy:
+        """The policy that earns the floor."""
+        if self.safest < 0:
+            return first_allowed(self.model.conditions)
+        found = resolve(self.model, self.model.actions[self.safest]).arrays
+        assert found is not None
+        return found
 
     def _starts(self) -> tuple[Indices, Floats]:
         """States at which an episode may begin, as numbers, and their probabilities."""
@@ -546,6 +562,10 @@ class _Run:
             )
             left -= int(self.tally[0]) - before
             since_sweep += int(self.tally[1]) - work_before
+            if ended == graphs.STUCK:
+                raise self.model.conditions.stuck(
+                    self.work.values[: len(self.model.sizes)].tolist()
+                )
             if ended == graphs.TOO_MANY:
                 break
             if graphs.FULL_STATES <= ended <= graphs.FULL_ENTRIES and not self.store.grow(
@@ -582,8 +602,7 @@ class _Run:
 
     def result(self, status: Status | None, tolerance: float, proved: bool) -> Found:
         """What was found, with the policies' tables."""
-        safest = resolve(self.model, self.model.actions[self.safest]).arrays
-        assert safest is not None
+        safest = self._safest()
         upper, lower = self.bounds()
         solved = self.closed(tolerance)
         graph = self.store.graph
@@ -662,7 +681,9 @@ def _trivial_bounds(model: FactoredMDP, n_steps: int) -> tuple[Floats, Floats, i
     """Per step, the most and the least of what is left to earn; the safest action; a scale.
 
     The most is that of the largest rewards; the least what the action with the largest smallest
-    reward earns when it is repeated.
+    reward earns when it is repeated; it must be one that is always allowed. Where none is, -1
+    stands for the first that is allowed in each state, and the least reward of all for its own.
+    Where episodes end early, nothing may be left to earn.
     """
     highs, lows, size = np.zeros(len(model.actions)), np.zeros(len(model.actions)), 0.0
     for means in model.reward_means:
@@ -674,7 +695,13 @@ def _trivial_bounds(model: FactoredMDP, n_steps: int) -> tuple[Floats, Floats, i
         highs += high[groups]
         lows += low[groups]
         size += max(float(np.abs(high).max()), float(np.abs(low).max()))
-    safest = int(lows.argmax())
+    conditioned = {action for cases in model.conditions.allowed for action in cases.exceptions}
+    always = [action for action in range(len(lows)) if action not in conditioned]
+    safest = max(always, key=lows.__getitem__, default=-1)
+    least = float(lows[safest] if safest >= 0 else lows.min())
+    most = float(highs.max())
+    if model.terminal:
+        least, most = min(least, 0.0), max(most, 0.0)
     left = np.array(
         [
             sum_of_discounts(None if model.horizon is None else n_steps - 1 - step, model.discount)
@@ -685,7 +712,7 @@ def _trivial_bounds(model: FactoredMDP, n_steps: int) -> tuple[Floats, Floats, i
     rounding = 8 * (n_steps + len(model.rewards) + len(model.dynamics.mechanisms)) * EPSILON * scale
     # A row of a kernel sums to 1 up to rounding only: with nothing left to earn there is none.
     pay = np.where(left > 0, rounding, 0.0)
-    return highs.max() * left + pay, lows[safest] * left - pay, safest, scale
+    return most * left + pay, least * left - pay, safest, scale
 
 
 def _sample_states(model: FactoredMDP, rng: np.random.Generator) -> tuple[Integers, Floats]:

@@ -23,7 +23,7 @@ from fsmdp.solver.search.graph import (
     listed_action,
 )
 
-CLOSED = 5
+CLOSED = 6
 """Beside the ways in which an expansion ends: the bounds at the start have met."""
 
 OPTIMISTIC_TRIAL, CAUTIOUS, STRAYING, GUIDED = range(4)
