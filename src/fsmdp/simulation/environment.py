@@ -14,6 +14,7 @@ from fsmdp.foundation.checks import as_whole, clip, is_number, plural, show
 from fsmdp.foundation.numbers import plain
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import given_action
+from fsmdp.policies.joint import AllowedValues, RandomActions, random_actions
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
 
 RESET = ("observation", "info")
@@ -109,8 +110,13 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
 
     Observations are states in variable order, actions are positions (names work too), or, where
     actions are made of variables, their values (and whatever else says which). The reward
-    is the sum of `info["rewards"]`, the vector of reward terms. Episodes are truncated at the
-    horizon and never terminate. `reset(options={"state": [...]})` starts from a given state.
+    is the sum of `info["rewards"]`, the vector of reward terms. Episodes terminate in terminal
+    states, with the reward of the step that leads there, and are truncated at the horizon.
+    `reset(options={"state": [...]})` starts from a given state.
+
+    An action that is not allowed in the present state raises a PolicyError. `action_masks()` says
+    which are, as `info["action_mask"]` does for listed actions; `action_space.sample()` draws one
+    of them. Before an episode, and after `action_space.seed()`, the present state is the start.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
@@ -121,13 +127,16 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         self.model = check_model(model, "FactoredEnv")
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.MultiDiscrete(list(model.sizes))
-        self.action_space: gymnasium.spaces.Space[Any] = model.actions.gymnasium_space()
+        self.action_space: gymnasium.spaces.Space[Any] = _action_space(self)
+        self._chance: RandomActions | None = None
+        self._allowed: AllowedValues | None = None
         self._compiled = compile_model(model)
         self._given = given_action(self._compiled.n_variables, model.actions)
         self._record = new_record(self._compiled, 1, 1)
         self._values = np.zeros(self._compiled.n_slots, dtype=np.int64)
         self._return = np.zeros(1)
         self._step: int | None = None
+        self._over, self._expects_start = False, True
         self._last = ""
 
     def reset(
@@ -141,16 +150,20 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         if state is not None:
             self._values[: len(state)] = state
         self._step = 1
+        self._over, self._expects_start = self._is_over(), False
         self._last = "start"
-        return self._observation(), {"step": self._step}
+        return self._observation(), self._info({"step": self._step})
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action, by position or name, or by the values of its variables."""
         horizon = self.model.horizon
-        if self._step is None or (horizon is not None and self._step > horizon):
+        ended = self._over or (horizon is not None and (self._step or 0) > horizon)
+        if self._step is None or ended:
             raise gymnasium.error.ResetNeeded("the episode is over or not begun: call reset().")
         actions = self.model.actions
         choice = actions.read(action)
+        self.model.conditions.check(self._observation().tolist(), choice)
+        self._expects_start = False
         self._given.give(choice)
         name = actions.name(choice)
         self._simulate(restart=False, steps=1)
@@ -158,14 +171,50 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         rewards = self._record.rewards[0, 0].copy()
         reward = float(rewards.sum())
         self._last = f"{name}, reward {plain(reward, 4)}"
-        truncated = horizon is not None and self._step > horizon
-        return (
-            self._observation(),
-            reward,
-            False,
-            truncated,
-            {"rewards": rewards, "step": self._step},
-        )
+        self._over = self._is_over()
+        truncated = not self._over and horizon is not None and self._step > horizon
+        info = self._info({"rewards": rewards, "step": self._step})
+        return self._observation(), reward, self._over, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which listed actions are allowed in the present state, (n_actions,).
+
+        Where actions are made of variables, which values of each occur in some allowed joint
+        action, one variable after another: (sum of their sizes,).
+        """
+        state, goes_on = self._present(), np.bool_(not self._over)
+        if not self.model.actions.variables:
+            return np.asarray(self.model.conditions.mask(state[None])[0] & goes_on)
+        if self._allowed is None:
+            self._allowed = AllowedValues(self.model.conditions)
+        return np.asarray(np.concatenate(self._allowed(state)) & goes_on)
+
+    def draw_action(self, rng: np.random.Generator) -> Any:
+        """An action that is allowed in the present state, all alike."""
+        if self._chance is None:
+            self._chance = random_actions(self.model.conditions)
+        cases, values = self._chance.draw(self._present()[None], rng)
+        return values[0] if self.model.actions.variables else np.int64(cases[0])
+
+    def expect_start(self) -> None:
+        """The next action that is drawn is one for the start of an episode."""
+        self._expects_start = True
+
+    def _present(self) -> Observation:
+        """The state, or, before an episode, one in which it may begin."""
+        if self._step is not None and not self._expects_start:
+            return self._observation()
+        starts = self.model.initial_distributions()
+        return np.array([int(start.argmax()) for start in starts], dtype=np.int64)
+
+    def _is_over(self) -> bool:
+        return bool(self.model.terminal) and self.model.is_terminal(self._observation().tolist())
+
+    def _info(self, info: dict[str, Any]) -> dict[str, Any]:
+        """With the mask of listed actions, where some are not always allowed."""
+        if self.model.allowed and not self.model.actions.variables:
+            info["action_mask"] = self.action_masks().astype(np.int8)
+        return info
 
     def render(self) -> str | None:
         """The state as a line of text."""
@@ -178,6 +227,8 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         if self._step is None:
             return "not begun: call reset()"
         horizon = self.model.horizon
+        if self._over:
+            return f"end at step {self._step} ({self._last}): {shown}"
         if horizon is not None and self._step > horizon:
             return f"end after {plural(horizon, 'step')} ({self._last}): {shown}"
         of = f"/{horizon}" if horizon else ""
@@ -203,6 +254,47 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         rng, values = self.np_random, self._values
         model, policy, record = self._compiled, self._given.policy, self._record
         simulate(model, policy, rng, 1.0, restart, 0, steps, values, self._return, record)
+
+
+class _Allowed:
+    """A space of which `sample` draws what is allowed in the present state of an environment."""
+
+    _env: FactoredEnv
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        """An action that is allowed at present, unless a mask or probabilities are given."""
+        if mask is None and probability is None:
+            return self._env.draw_action(self.np_random)  # type: ignore[attr-defined]
+        return super().sample(mask, probability)  # type: ignore[misc]
+
+    def seed(self, seed: Any = None) -> Any:
+        """Seed what is drawn; the next action is one for the start of an episode."""
+        self._env.expect_start()
+        return super().seed(seed)  # type: ignore[misc]
+
+
+class AllowedActions(_Allowed, gymnasium.spaces.Discrete):
+    """Positions of listed actions."""
+
+    def __init__(self, env: FactoredEnv) -> None:
+        self._env = env
+        super().__init__(len(env.model.actions))
+
+
+class AllowedJointActions(_Allowed, gymnasium.spaces.MultiDiscrete):
+    """Values of action variables."""
+
+    def __init__(self, env: FactoredEnv) -> None:
+        self._env = env
+        super().__init__(list(env.model.actions.sizes))
+
+
+def _action_space(env: FactoredEnv) -> gymnasium.spaces.Space[Any]:
+    actions, allowed = env.model.actions, env.model.allowed
+    if not actions.variables:
+        return AllowedActions(env) if allowed else actions.gymnasium_space()
+    tied = allowed or actions.forbidden or actions.at_most is not None
+    return AllowedJointActions(env) if tied else actions.gymnasium_space()
 
 
 def make_env(model: FactoredMDP, render_mode: str | None = None) -> FactoredEnv:

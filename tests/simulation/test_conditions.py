@@ -1,0 +1,129 @@
+"""Gymnasium environments of models with allowed actions and terminal states."""
+
+import copy
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from tests.actions.test_conditions import conditioned_joint_model
+from tests.model.conditioned import conditioned, is_allowed, is_terminal
+
+import fsmdp
+
+SEEDS = range(4)
+
+
+def shop(**changes):
+    """Stock is bought and sold; nothing can be sold that is not there; without cash it is over."""
+    moves = np.eye(4)
+    sold, bought = moves[[0, 0, 1, 2]], moves[[1, 2, 3, 3]]
+    parts = {
+        "variables": [fsmdp.Variable("stock", 4), fsmdp.Variable("cash", 4)],
+        "actions": ["wait", "buy", "sell"],
+        "conditionals": [
+            fsmdp.Conditional(
+                "stock",
+                [
+                    fsmdp.Case("sell", ["stock"], sold),
+                    fsmdp.Case("buy", ["stock"], bought),
+                    fsmdp.Case(fsmdp.ANY, ["stock"], moves),
+                ],
+            ),
+            fsmdp.Conditional(
+                "cash",
+                [
+                    fsmdp.Case("sell", ["cash"], moves[[1, 2, 3, 3]]),
+                    fsmdp.Case("buy", ["cash"], moves[[0, 0, 1, 2]]),
+                    fsmdp.Case(fsmdp.ANY, ["cash"], 0.8 * moves + 0.2 * moves[[0, 0, 1, 2]]),
+                ],
+            ),
+        ],
+        "rewards": [
+            fsmdp.Reward("sales", [fsmdp.Case("sell", [], 1.0), fsmdp.Case(fsmdp.ANY, [], 0.0)])
+        ],
+        "horizon": 12,
+        "initial": {"stock": 1, "cash": 2},
+        "allowed": [fsmdp.Case("sell", ["stock"], [0, 1, 1, 1])],
+        "terminal": [fsmdp.Table("cash", [1, 0, 0, 0])],
+    }
+    return fsmdp.FactoredMDP(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        shop(),
+        fsmdp.domains.sysadmin(4, administrators=2),
+        conditioned_joint_model(3),
+        conditioned_joint_model(4),
+        conditioned(2, random_start=False),
+    ],
+    ids=["listed", "at-most", "joint-3", "joint-4", "random"],
+)
+def test_gymnasiums_own_checks_pass(model):
+    check_env(fsmdp.make_env(model), skip_render_check=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masks_and_samples_are_what_the_tables_allow(seed):
+    model = conditioned(seed, horizon=8)
+    env = fsmdp.make_env(model)
+    env.action_space.seed(seed)
+    for episode in range(40):
+        state, info = env.reset(seed=episode)
+        over = is_terminal(model, state)
+        while not over:
+            expected = [is_allowed(model, state, a) for a in range(len(model.actions))]
+            assert info["action_mask"].tolist() == expected
+            assert env.unwrapped.action_masks().tolist() == expected
+            action = env.action_space.sample()
+            assert expected[action]
+            state, _, terminated, truncated, info = env.step(action)
+            assert terminated == is_terminal(model, state)
+            assert not (terminated and truncated)
+            over = terminated or truncated
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step(0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joint_masks_hold_the_values_that_some_allowed_action_has(seed):
+    model = conditioned_joint_model(seed)
+    env = fsmdp.make_env(model)
+    state, _ = env.reset(seed=0)
+    rows = np.array(list(model.conditions.joint_actions(state.tolist())))
+    expected = np.concatenate(
+        [np.isin(np.arange(size), rows[:, at]) for at, size in enumerate(model.actions.sizes)]
+    )
+    assert env.unwrapped.action_masks().tolist() == expected.tolist()
+
+
+def test_an_action_that_is_not_allowed_names_state_action_and_condition():
+    env = fsmdp.make_env(shop())
+    env.reset(seed=0, options={"state": [0, 2]})
+    with pytest.raises(
+        fsmdp.PolicyError, match=r"'sell' is not allowed in state \(0, 2\).*stock=0"
+    ):
+        env.step("sell")
+
+
+def test_the_reward_of_the_last_step_counts_everywhere():
+    model = shop(terminal=[fsmdp.Table("stock", [1, 0, 0, 0])], horizon=3)
+    env = fsmdp.make_env(model)
+    env.reset(seed=0)
+    _, reward, terminated, truncated, _ = env.step("sell")
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    assert fsmdp.rollout(model, lambda state, step: "sell", 20).mean == 1.0
+    assert fsmdp.evaluate_exactly(model, lambda state, step: "sell" if state[0] else "wait")[
+        1 * 4 + 2
+    ] == pytest.approx(1.0)
+
+
+def test_environments_and_spaces_are_copied_and_pickled():
+    env = fsmdp.make_env(shop())
+    env.reset(seed=0)
+    for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert again.action_space.sample() in (0, 1, 2)
+        assert again.action_space == env.action_space
