@@ -382,6 +382,13 @@ class RewardFile(Document):
     sigma: Annotated[float, Field(ge=0)] = 0.0
 
 
+class TerminalFile(Document):
+    """States in which an episode is over: where the table is not 0."""
+
+    variables: Annotated[list[Name], FailFast()]
+    table: Numbers
+
+
 class ModelFile(Document):
     """A factored-state MDP."""
 
@@ -402,6 +409,8 @@ class ModelFile(Document):
     horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
     initial: Initial
+    allowed: Annotated[list[CaseFile], FailFast()] = Field([])
+    terminal: Annotated[list[TerminalFile], FailFast()] = Field([])
 
 
 class JointModelFile(ModelFile):
@@ -480,7 +489,18 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
             v.name: start if isinstance(start, int) else start.tolist()
             for v, start in zip(model.variables, model.initial, strict=True)
         },
-    }
+    } | _conditions_to_dict(model)
+
+
+def _conditions_to_dict(model: FactoredMDP) -> dict[str, Any]:
+    """Allowed actions and terminal states, where there are any."""
+    names = [variable.name for variable in model.variables]
+    terminal = [
+        {"variables": [names[p] for p in table.scope], "table": table.values.tolist()}
+        for table in model.conditions.terminal
+    ]
+    allowed = [_case_to_dict(case) for case in model.allowed]
+    return ({"allowed": allowed} if allowed else {}) | ({"terminal": terminal} if terminal else {})
 
 
 def from_bytes(content: bytes) -> FactoredMDP:
@@ -517,7 +537,15 @@ def from_bytes(content: bytes) -> FactoredMDP:
         horizon=read.horizon,
         discount=read.discount,
         initial=read.initial,
+        allowed=_cases(read.allowed, [], sizes, "allowed"),
+        terminal=[_terminal(one, sizes, f"terminal[{i}]") for i, one in enumerate(read.terminal)],
     )
+
+
+def _terminal(one: TerminalFile, sizes: Mapping[str, int], where: str) -> Table:
+    case = CaseFile(actions="any", parents=one.variables, drawn=[], table=one.table)
+    (found,) = _cases([case], [], sizes, where)
+    return Table(found.parents, found.table)
 
 
 def _case_to_dict(case: Case) -> dict[str, Any]:

@@ -448,7 +448,10 @@ def _policy(
         check_policy(followed, sizes, actions)
         return ArrayPolicy(about.policy, variables, actions, about.horizon, followed)
     n_steps = about.horizon or 1
-    entries = finite(arrays, "q_entries", (n_steps, arrays["q_entries"].size // n_steps))
+    entries = arrays["q_entries"]
+    shape = n_steps, entries.size // n_steps
+    if entries.shape != shape or entries.dtype != np.float64 or not (entries < np.inf).all():
+        raise ValueError(f"q_entries: expected numbers below infinity of shape {shape}")
     lookup = Lookup(*(arrays[f"lookup_{name}"] for name in Lookup._fields))
     input_sizes = [variable.size for variable in (*variables, *actions.variables)]
     check_lookup(lookup, input_sizes, actions.n_cases, entries.shape[1])

@@ -27,7 +27,13 @@ from fsmdp.model.conditionals import (
     normalised,
     resolve_dynamics,
 )
-from fsmdp.model.conditions import Conditions, as_allowed, as_terminal, resolve_conditions
+from fsmdp.model.conditions import (
+    Conditions,
+    as_allowed,
+    as_terminal,
+    resolve_conditions,
+    written_conditions,
+)
 from fsmdp.model.marginals import EPSILON, Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
@@ -177,9 +183,10 @@ class FactoredMDP(Compared):
         )
         store("initial", _resolve_initial(initial, self.variables))
         store("allowed", as_allowed(allowed))
-        store("terminal", as_terminal(terminal))
-        parts = self.allowed, self.terminal, self.variables, self.actions
+        parts = self.allowed, as_terminal(terminal), self.variables, self.actions
         store("conditions", resolve_conditions(*parts))
+        names = [variable.name for variable in self.inputs]
+        store("terminal", tuple(written_conditions(self.conditions, names)[1]))
         self._check_start()
         self._resolve_rewards()
 

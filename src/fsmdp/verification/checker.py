@@ -9,7 +9,9 @@ doubts a bound reads this file, from top to bottom.
 
 then V_l lies above the value of every policy: by induction backwards from V_{horizon + 1} = 0, or,
 without a horizon, where V_{l+1} is V_l, because the discount is below 1. So no policy earns more
-than E[V_1] under the distribution of the start.
+than E[V_1] under the distribution of the start. Where an action is not allowed in a state, nothing
+is asked of the two; in a terminal state, where an episode is over and nothing is earned any more,
+0 - V_l(s) <= 0 takes the place of all others.
 
 **The proof.** The left side is a sum of tables of a few variables each: rewards, expectations of
 the functions after one step, and the functions themselves. A schedule adds some of them up, takes
@@ -23,8 +25,9 @@ row of probabilities means its entries divided by their sum. Expectations are fr
 table is made of integers in units of 2^-1200, rounded up: that may hide a proof but never make one.
 Where the left side is largest, it is looked at again in fractions.
 
-**Where it holds.** Limits on joint actions, and invariants, which a plan may name, are tables that
-have 0 where they hold and a huge negative number elsewhere. An invariant is used if it is proved
+**Where it holds.** Conditions on actions and terminal states, limits on joint actions, and
+invariants, which a plan may name, are tables that have 0 where they hold and a huge negative number
+elsewhere. An invariant is used if it is proved
 here, from zero and positive probabilities: that it holds at the start, and after a step from any
 state in which all of them hold. No policy leaves these states; there the inequality is needed.
 
@@ -66,6 +69,7 @@ MOST_WORK, FEW_WORK = 25 * 10**6, 10**6  # states times kernels to average: a mi
 MOST_SWEEPS = 1000  # over all states, without a horizon
 UNITS = 2**1200  # to one; finer than the smallest float, 2^-1074
 NEVER = -(2**1200)  # any number below 0 can hide, never make, a proof
+END = "end of the episode"  # in place of an action, in a terminal state
 
 MEMBER = re.compile(r"[a-z_]+(/[a-z_]+){0,2}\.npy")
 ARRAY = re.compile(
@@ -153,6 +157,8 @@ class Model:
     rewards: Sequence[Sequence[Table]]  # under each action
     start: Draws  # of the first state
     rules: Sequence[Limit]  # on joint actions
+    allowed: Sequence[Sequence[Table]]  # under each action: 0 where it is allowed, NEVER elsewhere
+    ends: Sequence[Table]  # 0 where the episode is over, NEVER elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ MODEL_FORM = {
     **{"format": str, "version": WHOLE, "digest?": [None, str], "actions": object},
     **{"variables": VARIABLES, "latents?": VARIABLES, "initial": object, "rewards": [REWARD_FORM]},
     **{"conditionals": [{"children": {str}, "cases": CASES}], "discount?": Fraction},
+    **{"allowed?": CASES, "terminal?": [{"variables": {str}, "table": object}]},
     "horizon": [None, range(1, 10**9)],
 }
 FORBIDDEN_FORM = {"variables": {str}, "values": [[WHOLE]]}
@@ -364,13 +371,54 @@ def read_model(content: bytes) -> Model:
     able = tuple(axis for axis in decided.values() if sizes[axis] > 1)
     if (most := joint.get("at_most")) is not None and most < len(able):
         rules.append(Sum(able, tuple((0,) + (1,) * (sizes[axis] - 1) for axis in able), 0, most))
+    allowed = conditions_of(data.get("allowed", []), actions, is_joint, axes_of, table_of, current)
+    here = {one["name"]: axis for axis, one in enumerate(variables)}
+    ends = []
+    for at, one in enumerate(data.get("terminal", [])):
+        table = table_of(
+            one["table"], axes_of(one["variables"], here, f"terminal {at}"), f"terminal {at}"
+        )
+        ends.append(Table(table.axes, [0 if number else NEVER for number in table.numbers]))
     horizon, discount = data["horizon"], data.get("discount", Fraction(1))
     good = 0 < discount <= 1 and (horizon or discount < 1)
     expect(good, "model: expected a discount from 0 to 1, below 1 without a horizon")
     about = {"variables": [[one["name"], one["size"]] for one in variables]}
     about |= {"actions": data["actions"], "horizon": horizon, "discount": discount}
     under = [[reward[at] for reward in rewards] for at in range(len(actions))]
-    return Model(about, len(variables), horizon, discount, sizes, draws, under, start, rules)
+    parts = horizon, discount, sizes, draws, under, start, rules, allowed, ends
+    return Model(about, len(variables), *parts)
+
+
+def conditions_of(
+    cases: Sequence[Any],
+    actions: Sequence[str],
+    is_joint: bool,
+    axes_of: Callable[..., Axes],
+    table_of: Callable[..., Table],
+    current: Mapping[str, int],
+) -> list[list[Table]]:
+    """What is allowed under each action: as many tables for each, some of which ask for nothing.
+
+    Conditions on different actions share a place, the first where none of theirs has one. So it is
+    in the planner, whose own elimination a plan may describe.
+    """
+    free, places = Table((), [0]), list[dict[str, Table]]()
+    for number, case in enumerate(cases):
+        where = f"allowed {number}"
+        expect(not case.get("drawn"), f"{where}: expected current values only")
+        names = actions if case["actions"] == "any" else read(case["actions"], {str}, where)
+        good = {*names} <= {*actions} and not (is_joint and case["actions"] != "any")
+        expect(good, f"{where}: unknown action")
+        axes = axes_of(case.get("parents", []), current, where)
+        table = table_of(case["table"], axes, where)
+        if all(table.numbers):
+            continue
+        limit = Table(axes, [0 if number else NEVER for number in table.numbers])
+        home = next((one for one in places if not one.keys() & {*names} and not is_joint), None)
+        if home is None:
+            places.append(home := {})
+        home |= dict.fromkeys(names, limit)
+    return [[one.get(action, free) for one in places] for action in actions]
 
 
 def read_archive(content: bytes) -> dict[str, bytes]:
@@ -914,7 +962,10 @@ def prove_invariants(model: Model, invariants: Sequence[Limit]) -> list[bool]:
 
 
 def terms_of(model: Model, claim: Claim) -> list[list[Term]]:
-    """The left side of the inequality under each action: functions, rewards, expectations."""
+    """The left side of the inequality under each action: functions, rewards, expectations.
+
+    Then what is allowed, and that the episode goes on; after the actions, each table of its ends.
+    """
     ones = [Fraction(1)] * len(claim.weights)
     nothing = Term(Table((), [0]), ones, is_limit=True)  # where a weight is always 0
     many = len(claim.functions) * len(model.draws)
@@ -938,8 +989,21 @@ def terms_of(model: Model, claim: Claim) -> list[list[Term]]:
                 key = mean.axes, tuple(mean.numbers)
                 known[kernels] = known.setdefault(key, Term(mean, factors))
             own[j] = known[kernels]
-    under = zip(model.rewards, means, strict=True)
-    return [[*functions, *(rewards[table] for table in tables), *own] for tables, own in under]
+    limits = {table: Term(table, ones, is_limit=True) for own in model.allowed for table in own}
+    over = [Term(table, ones, is_limit=True) for table in model.ends]
+    open_ = [
+        Term(Table(t.axes, [NEVER if n == 0 else 0 for n in t.numbers]), ones, is_limit=True)
+        for t in model.ends
+    ]
+    found = []
+    for tables, own, allowed in zip(model.rewards, means, model.allowed, strict=True):
+        asked = [limits[table] for table in allowed]
+        found.append([*functions, *(rewards[table] for table in tables), *own, *asked, *open_])
+    idle = [nothing] * (len(found[0]) - len(functions) - len(over))
+    for at, table in enumerate(over):
+        ends = [table if other == at else nothing for other in range(len(over))]
+        found.append([*functions, *idle, *ends])
+    return found
 
 
 def limits_of(
@@ -991,7 +1055,14 @@ def values_at_start(model: Model, claim: Claim, most_work: int) -> tuple[Fractio
         tables = [spread(term.in_units(0), states, sizes) for term in terms]
         return list(map(sum, zip(*tables, strict=True))) if tables else [0] * size
 
-    rewards = [added(Term(table, [Fraction(1)]) for table in tables) for tables in model.rewards]
+    one = [Fraction(1)]
+    pairs = zip(model.rewards, model.allowed, strict=True)
+    rewards = [added(Term(table, one) for table in (*own, *asked)) for own, asked in pairs]
+    over = [False] * size
+    for table in model.ends:
+        over = [
+            had or now == 0 for had, now in zip(over, spread(table, states, sizes), strict=True)
+        ]
     values = [0] * size
     if model.horizon is None:
         assert claim.start is not None
@@ -1007,6 +1078,7 @@ def values_at_start(model: Model, claim: Claim, most_work: int) -> tuple[Fractio
             means = spread(average(Table(states, before), draws, sizes, up), states, sizes)
             totals = [r + up(above * mean, below) for r, mean in zip(reward, means, strict=True)]
             values = list(map(max, values, totals)) if values else totals
+        values = [0 if ended else value for value, ended in zip(values, over, strict=True)]
         if model.horizon is not None:
             if sweep == model.horizon:
                 high = mean_at_start(model, Table(states, values))
@@ -1014,7 +1086,10 @@ def values_at_start(model: Model, claim: Claim, most_work: int) -> tuple[Fractio
             continue
         changes = list(map(sub, values, before))
         mean, later = mean_at_start(model, Table(states, before)), 1 - model.discount
-        low, high = mean + (min(changes) - roundings) / later, mean + max(changes) / later
+        least, most = min(changes), max(changes)
+        if model.ends:  # a constant that is added to values is not earned after the end
+            least, most = min(least, 0), max(most, 0)
+        low, high = mean + (least - roundings) / later, mean + most / later
         if claim.at_start is None or not low <= claim.at_start * UNITS < high:
             break
     return low / UNITS, high / UNITS
@@ -1155,7 +1230,8 @@ def check(
         except TooWideError as error:
             reason = str(error)
     largest = max(schedule.work[at] for needed in schedule.needed for at in needed)
-    tightest = (worst + 1, state, decided or model.about["actions"][action])
+    named = END if action >= len(model.draws) else decided or model.about["actions"][action]
+    tightest = (worst + 1, state, named)
     excess = Fraction(excess)
     return Verdict(claim, bound, steps, tightest, excess, at_start, largest, held, reason)
 

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +124,7 @@ class Action:
 
     laws: tuple[Law, ...]
     rewards: tuple[tuple[Axes, Floats], ...]
+    allowed: tuple[tuple[Axes, Floats], ...]  # 0 where it is, minus infinity elsewhere
 
 
 def list_actions(model: Model) -> list[Action]:
@@ -155,7 +157,9 @@ def list_actions(model: Model) -> list[Action]:
         key = table, tuple(chosen[a] for a in table.axes if a in chosen)
         if key not in rewards:
             if table not in arrays:
-                found = np.array([float(number) for number in table.numbers])
+                found = np.array(
+                    [-np.inf if number == NEVER else float(number) for number in table.numbers]
+                )
                 arrays[table] = found.reshape([model.sizes[a] for a in table.axes])
             place = tuple(chosen.get(a, slice(None)) for a in table.axes)
             axes = tuple(a for a in table.axes if a not in chosen)
@@ -163,7 +167,7 @@ def list_actions(model: Model) -> list[Action]:
         return rewards[key]
 
     found = []
-    for draws, tables in zip(model.draws, model.rewards, strict=True):
+    for draws, tables, limits in zip(model.draws, model.rewards, model.allowed, strict=True):
         for values in product(*(range(model.sizes[axis]) for axis in deciding)):
             chosen = dict(zip(deciding, values, strict=True))
             if all(allows(rule, chosen, model) for rule in model.rules):
@@ -171,6 +175,7 @@ def list_actions(model: Model) -> list[Action]:
                     Action(
                         tuple(law_of(kernel, chosen) for kernel in dict.fromkeys(draws.values())),
                         tuple(reward_of(table, chosen) for table in tables),
+                        tuple(reward_of(table, chosen) for table in limits if table.axes),
                     )
                 )
     return found
@@ -185,6 +190,24 @@ def allows(rule: Limit, chosen: Mapping[int, int], model: Model) -> bool:
     for axis in rule.axes:
         place = place * model.sizes[axis] + chosen[axis]
     return bool(rule.numbers[place] != NEVER)
+
+
+def ended(model: Model, states: Any) -> NDArray[np.bool_]:
+    """Where the episode is over, from the values of each variable; shapes may be broadcast."""
+    found = np.zeros((), dtype=bool)
+    for table in model.ends:
+        over = np.array([number == 0 for number in table.numbers])
+        over = over.reshape([model.sizes[axis] for axis in table.axes])
+        found = found | over[tuple(states[axis] for axis in table.axes)]
+    return np.asarray(found)
+
+
+def refuse_stuck(best: Floats) -> None:
+    """Refuse states in which nothing is allowed, and numbers that have overflowed."""
+    if np.isneginf(best).any():
+        raise TooWideError("no action is allowed in some state whose value is needed")
+    if not np.isfinite(best).all():
+        raise OverflowError
 
 
 def sizes_of_rewards(actions: Sequence[Action]) -> float:
@@ -216,6 +239,7 @@ class AllStates:
             for action in actions
         ]
         self.terms, self.largest = max(terms) + 6, sizes_of_rewards(actions)
+        self.over = ended(model, np.ogrid[tuple(slice(size) for size in self.shape)])
 
     def _next(self) -> Iterator[int]:
         return (~axis for axis in self.states)
@@ -272,11 +296,12 @@ class AllStates:
         best = np.full(self.shape, -np.inf)
         for action, mean in self._means(self.every, tuple(self._next()), values, set()):
             total = np.zeros((1,) * len(self.shape))
-            for axes, reward in self.actions[action].rewards:
+            own = self.actions[action]
+            for axes, reward in (*own.rewards, *own.allowed):
                 total = total + spread(axes, reward, self.states)
             np.maximum(best, total + discount * mean, out=best)
-        if not np.isfinite(best).all():
-            raise OverflowError
+        best[np.broadcast_to(self.over, self.shape)] = 0.0
+        refuse_stuck(best)
         size = float(np.abs(values).max()) + self.largest
         return best, EPSILON * self.terms * size + SMALLEST
 
@@ -316,6 +341,8 @@ class AllStates:
                 rounding + 2 * EPSILON * float(np.abs(values).max() + np.abs(swept).max())
             )
             most, least = Fraction(float(change.max())), Fraction(float(change.min()))
+            if self.model.ends:  # a constant that is added to values is not earned after the end
+                most, least = max(most, Fraction(0)), min(least, Fraction(0))
             mean, own = self.mean(values)
             own += slack / (1 - discount)
             high, low = mean + own + most / (1 - discount), mean - own + least / (1 - discount)
@@ -400,6 +427,10 @@ class ListedStates:
         self.start_targets = self._targets(self.starts)
         self.leaf_states = np.concatenate([np.zeros((0, len(self.sizes)), self.kind), *self.leaves])
         self.lawful = self._lawful(self.leaf_states)
+        self.over, self.leaf_over = (
+            np.broadcast_to(ended(model, rows.T), len(rows))
+            for rows in (self.states, self.leaf_states)
+        )
         steps = model.horizon or 1
         refuse("products of all sweeps", self.n_entries * steps, MOST_PRODUCTS)
         refuse(
@@ -489,7 +520,7 @@ class ListedStates:
 
     def _reward(self, action: Action) -> Floats:
         total = np.zeros(len(self.states))
-        for axes, reward in action.rewards:
+        for axes, reward in (*action.rewards, *action.allowed):
             total += reward[tuple(self.states[:, axis] for axis in axes)]
         return total
 
@@ -519,7 +550,8 @@ class ListedStates:
                 found += table[tuple(self.leaf_states[:, axis] for axis in function.axes)]
                 size, terms = size + float(np.abs(table).max()), terms + 2
         found += 2 * EPSILON * terms * size + SMALLEST
-        return np.where(self.lawful, np.minimum(found, trivial), trivial)
+        found = np.where(self.lawful, np.minimum(found, trivial), trivial)
+        return np.where(self.leaf_over, 0.0, found)
 
     def sweep(self, values: Floats) -> tuple[Floats, float]:
         """T W at listed states, from values of these and then of others; its rounding."""
@@ -528,8 +560,8 @@ class ListedStates:
             if len(best):
                 means = np.add.reduceat(chances * values[targets], begins)
                 np.maximum(best, reward + discount * means, out=best)
-        if not np.isfinite(best).all():
-            raise OverflowError
+        best[self.over] = 0.0
+        refuse_stuck(best)
         size = float(np.abs(values).max(initial=0.0)) + self.largest
         return best, EPSILON * self.terms * size + SMALLEST
 
@@ -546,6 +578,7 @@ class ListedStates:
             sum((Fraction(float(r.max())) for _, r in action.rewards), Fraction(0))
             for action in self.actions
         )
+        largest = max(largest, Fraction(0)) if model.ends else largest
         if model.horizon is None:
             most = largest / (1 - discount)
             assert self.values is not None
@@ -623,7 +656,12 @@ class Tables:
         self.model = model
         self.kernels = [dict.fromkeys(draws.values()) for draws in model.draws]
         tables = [kernel.chances for kernels in self.kernels for kernel in kernels]
-        tables += [table for rewards in model.rewards for table in rewards]
+        # Nor may what is allowed, and where an episode ends, depend on what does not matter.
+        self.read_now = [
+            [*rewards, *allowed, *model.ends]
+            for rewards, allowed in zip(model.rewards, model.allowed, strict=True)
+        ]
+        tables += [table for read in self.read_now for table in read]
         self.arrays: dict[Table, Integers] = {}
         for table in dict.fromkeys(tables):
             ranks = {0: 0}
@@ -646,8 +684,8 @@ class Tables:
                     array = array.take(held[axis], axis=at)
             cut[table] = array
         varying = {table: self._varying(table, array) for table, array in cut.items()}
-        for kernels, rewards in zip(self.kernels, self.model.rewards, strict=True):
-            if not all(varying[table] <= kept for table in rewards):
+        for kernels, read_now in zip(self.kernels, self.read_now, strict=True):
+            if not all(varying[table] <= kept for table in read_now):
                 return False
             for kernel in kernels:
                 seen = varying[kernel.chances] - {*kernel.drawn}
