@@ -11,7 +11,7 @@ from fsmdp.compiled import is_ready, set_ready
 from fsmdp.foundation.threads import cores
 from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
-from fsmdp.learning.run.learn import learn
+from fsmdp.learning.run import learn
 from fsmdp.model.basis import Basis
 from fsmdp.solver.warmup import PARTS, SIMULATION, tiny, warm_up
 

@@ -123,7 +123,7 @@ def _learn(
     from fsmdp.experiments.folder import check_horizon, exact_start_value
     from fsmdp.experiments.learners import build_learner
     from fsmdp.io.readers import read_basis, read_model
-    from fsmdp.learning.run.learn import learn
+    from fsmdp.learning.run import learn
 
     model = read_model(model_text)
     check_horizon(model, model_text, "model")

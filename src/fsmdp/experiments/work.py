@@ -27,7 +27,7 @@ from fsmdp.experiments.store import (
 from fsmdp.foundation.threads import is_shortage
 
 if TYPE_CHECKING:
-    from fsmdp.learning.run.learn import Watch
+    from fsmdp.learning.run import Watch
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.model.tables import Floats
@@ -122,7 +122,7 @@ def carry_out(
     watch: Watch | None = None,
 ) -> Run:
     """Do a run on the model of its source, whatever comes of it: errors are the caller's."""
-    from fsmdp.learning.run.learn import learn
+    from fsmdp.learning.run import learn
 
     learner = build_learner(
         setting.learner.learner, model, basis, setting.learner.options, setting.seed

@@ -18,10 +18,7 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.environments import EpisodeRunner, Source, open_runner
-from fsmdp.learning.learners.learner import Learner, Planned, check_learner, check_planned
-from fsmdp.learning.options import as_seed
-from fsmdp.learning.run.checkpoint import (
+from fsmdp.learning.checkpoint import (
     check_series,
     identify,
     one,
@@ -33,7 +30,10 @@ from fsmdp.learning.run.checkpoint import (
     with_prefix,
     write_checkpoint,
 )
-from fsmdp.learning.run.history import SERIES, History
+from fsmdp.learning.environments import EpisodeRunner, Source, open_runner
+from fsmdp.learning.history import SERIES, History
+from fsmdp.learning.learners.learner import Learner, Planned, check_learner, check_planned
+from fsmdp.learning.options import as_seed
 from fsmdp.model.tables import Floats
 
 MOST_EPISODES = 10**9

@@ -13,8 +13,8 @@ from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.disk import digest_of, read_arrays, write_arrays
 from fsmdp.learning.cells.statistics import LARGEST_FILE
+from fsmdp.learning.history import SERIES
 from fsmdp.learning.learners.learner import Acting, Learner, Planned
-from fsmdp.learning.run.history import SERIES
 from fsmdp.model.structure import Structure
 from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays
 
