@@ -19,7 +19,7 @@ from fsmdp.io.models import to_dict
 from fsmdp.io.rddl.build import Imported
 from fsmdp.io.rddl.loading import recall, store
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.history import SERIES
+from fsmdp.learning.run import SERIES
 from fsmdp.policies.arrays import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.reproduce import read_evidence, write_evidence

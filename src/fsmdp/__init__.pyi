@@ -35,7 +35,6 @@ from .io.models import load as load
 from .io.models import save as save
 from .io.plans import load_plan as load_plan
 from .io.plans import save_plan as save_plan
-from .learning.history import History as History
 from .learning.learners.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.learners.baselines.fixed import RandomLearner as RandomLearner
 from .learning.learners.baselines.fmdp_bf import FMDPBF as FMDPBF
@@ -53,6 +52,7 @@ from .learning.learners.bonus import BonusFactored as BonusFactored
 from .learning.learners.dorl import DORLFactored as DORLFactored
 from .learning.learners.psrl import PSRLFactored as PSRLFactored
 from .learning.learners.ucrl import UCRLFactored as UCRLFactored
+from .learning.run import History as History
 from .learning.run import learn as learn
 from .learning.theory import hoeffding_regret_bound as hoeffding_regret_bound
 from .learning.theory import product_regret_bound as product_regret_bound

@@ -387,7 +387,7 @@ class Store:
 
     def check_checkpoint(self, run: RunSetting, ended: Run | None = None) -> None:
         """Refuse a checkpoint that is damaged, or of another run; a run need not have one."""
-        from fsmdp.learning.checkpoint import check_whole
+        from fsmdp.learning.run import check_whole
 
         path = self.checkpoint(run.id)
         if path.is_file():

@@ -17,7 +17,7 @@ from fsmdp.elimination.order import best_order
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.experiments.store import read_results
 from fsmdp.foundation.checks import plural, show, show_names
-from fsmdp.learning.history import History
+from fsmdp.learning.run import History
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
