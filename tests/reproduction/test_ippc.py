@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 
 from fsmdp import ModelError
 from fsmdp.cli.entry import app
-from fsmdp.reproduction.ippc import run as running
-from fsmdp.reproduction.ippc.page import draw, others, page, scores, write_page
-from fsmdp.reproduction.ippc.run import (
+from fsmdp.reproduction import ippc as running
+from fsmdp.reproduction.ippc import (
     DOMAINS,
     PLANNERS,
     Problem,
@@ -21,6 +20,7 @@ from fsmdp.reproduction.ippc.run import (
     read_results,
     run_problems,
 )
+from fsmdp.reproduction.ippc_page import draw, others, page, scores, write_page
 
 TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)
 

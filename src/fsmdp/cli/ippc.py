@@ -14,7 +14,7 @@ from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, plain, with_error
 
 if TYPE_CHECKING:
-    from fsmdp.reproduction.ippc.run import Problem, Result
+    from fsmdp.reproduction.ippc import Problem, Result
 
 
 @command(
@@ -62,8 +62,8 @@ def ippc_command(
     """
     from dataclasses import asdict
 
-    from fsmdp.reproduction.ippc.page import scores, write_page
-    from fsmdp.reproduction.ippc.run import Settings, read_problems, read_results, run_problems
+    from fsmdp.reproduction.ippc import Settings, read_problems, read_results, run_problems
+    from fsmdp.reproduction.ippc_page import scores, write_page
 
     settings = Settings(seconds, episodes, online_episodes, milliseconds, seed)
     wanted = read_problems(problems)
@@ -114,8 +114,8 @@ def _mean(values: dict[Problem, float]) -> float | None:
 
 
 def _line(problem: Problem, result: Result) -> str:
-    from fsmdp.reproduction.ippc.page import SCALE
-    from fsmdp.reproduction.ippc.run import published
+    from fsmdp.reproduction.ippc import published
+    from fsmdp.reproduction.ippc_page import SCALE
 
     if "error" in result:
         return f"{problem}: {result['error']}"

@@ -110,7 +110,7 @@ def complete_model(incomplete: str) -> list[str]:
 
 def complete_problem(incomplete: str) -> list[str]:
     """Shell completion of problems of the competitions: domains, and then their instances."""
-    from fsmdp.reproduction.ippc.run import DOMAINS, INSTANCES
+    from fsmdp.reproduction.ippc import DOMAINS, INSTANCES
 
     domain = incomplete.partition(":")[0]
     instances = [f"{domain}:{one}" for one in INSTANCES] if domain in DOMAINS else []

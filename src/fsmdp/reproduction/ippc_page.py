@@ -9,7 +9,7 @@ from typing import Any
 from fsmdp.bounds.gap import WORTH_SAYING, relative_gap
 from fsmdp.foundation.disk import write_file
 from fsmdp.foundation.numbers import bound_text, plain, with_error
-from fsmdp.reproduction.ippc.run import DOMAINS, PLANNERS, Problem, Result, published
+from fsmdp.reproduction.ippc import DOMAINS, PLANNERS, Problem, Result, published
 
 SHOWN = ("prost_1s", "prost_5s", "gurobiplan_5s", "jaxplan_5s")
 """Planners that stand beside ours."""

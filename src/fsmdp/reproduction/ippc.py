@@ -92,7 +92,7 @@ class Published:
 @cache
 def published() -> Mapping[Problem, Published]:
     """All problems of which results were published."""
-    text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("assets", "published.csv").read_text(encoding="utf-8")
     found = {}
     for row in csv.DictReader(text.splitlines()):
         problem = Problem(row.pop("domain"), int(row.pop("instance")))
