@@ -14,13 +14,17 @@ from fsmdp.reproduction.ippc import (
     Problem,
     Settings,
     Task,
+    draw,
+    others,
+    page,
     play,
     published,
     read_problems,
     read_results,
     run_problems,
+    scores,
+    write_page,
 )
-from fsmdp.reproduction.ippc_page import draw, others, page, scores, write_page
 
 TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)
 

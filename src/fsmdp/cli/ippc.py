@@ -62,8 +62,14 @@ def ippc_command(
     """
     from dataclasses import asdict
 
-    from fsmdp.reproduction.ippc import Settings, read_problems, read_results, run_problems
-    from fsmdp.reproduction.ippc_page import scores, write_page
+    from fsmdp.reproduction.ippc import (
+        Settings,
+        read_problems,
+        read_results,
+        run_problems,
+        scores,
+        write_page,
+    )
 
     settings = Settings(seconds, episodes, online_episodes, milliseconds, seed)
     wanted = read_problems(problems)
@@ -114,8 +120,7 @@ def _mean(values: dict[Problem, float]) -> float | None:
 
 
 def _line(problem: Problem, result: Result) -> str:
-    from fsmdp.reproduction.ippc import published
-    from fsmdp.reproduction.ippc_page import SCALE
+    from fsmdp.reproduction.ippc import SCALE, published
 
     if "error" in result:
         return f"{problem}: {result['error']}"

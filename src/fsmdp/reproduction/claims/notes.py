@@ -51,10 +51,11 @@ from fsmdp.reproduction.claim import (
     Judgement,
     Repeats,
     Verdict,
+    band_model,
+    fitted_exponent,
     note_verdict,
 )
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
-from fsmdp.reproduction.models import band_model, fitted_exponent
 from fsmdp.solver.plan import plan as make_plan
 
 EXACT = 1e-9

@@ -19,8 +19,16 @@ from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
-from fsmdp.reproduction.models import fitted_exponent, seconds_of
+from fsmdp.reproduction.claim import (
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Verdict,
+    fitted_exponent,
+    seconds_of,
+)
 
 EPSILON = 0.01
 SAME_VALUE = 1e-4

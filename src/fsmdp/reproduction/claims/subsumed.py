@@ -41,11 +41,12 @@ from fsmdp.reproduction.claim import (
     Judged,
     Judgement,
     Verdict,
+    fitted_exponent,
     growth,
     judge_growth,
+    seconds_of,
 )
 from fsmdp.reproduction.claims.planner import EPSILON, paper_operations
-from fsmdp.reproduction.models import fitted_exponent, seconds_of
 
 INDEPENDENCE = 0.25
 """Of the independence; two members differ by 0.5 at a state where they differ."""
