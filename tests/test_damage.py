@@ -11,7 +11,7 @@ import pytest
 
 import fsmdp
 from fsmdp import ModelError, domains
-from fsmdp.experiments.executors.local import LocalExecutor
+from fsmdp.experiments.local import LocalExecutor
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
 from fsmdp.foundation.disk import seal

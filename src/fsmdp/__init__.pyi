@@ -38,10 +38,10 @@ from .io.plans import save_plan as save_plan
 from .learning.learners.baselines.fixed import FixedPolicy as FixedPolicy
 from .learning.learners.baselines.fixed import RandomLearner as RandomLearner
 from .learning.learners.baselines.lsvi import LSVIUCB as LSVIUCB
+from .learning.learners.baselines.lsvi import RLSVI as RLSVI
 from .learning.learners.baselines.lsvi import MatrixRL as MatrixRL
 from .learning.learners.baselines.olive import OLIVE as OLIVE
 from .learning.learners.baselines.psrl import TabularPSRL as TabularPSRL
-from .learning.learners.baselines.lsvi import RLSVI as RLSVI
 from .learning.learners.baselines.rmax import RMaxFactored as RMaxFactored
 from .learning.learners.baselines.ucbvi import FMDPBF as FMDPBF
 from .learning.learners.baselines.ucbvi import UCBVI as UCBVI
@@ -88,6 +88,6 @@ from .simulation.rollout import rollout as rollout
 __version__: str
 from .online.rollouts import Rollouts as Rollouts
 from .solver.engines.fits import Fitted as Fitted
-from .solver.invariants import find_invariants as find_invariants
 from .solver.plan import plan as plan
 from .solver.scheduler import Auto as Auto
+from .solver.techniques import find_invariants as find_invariants

@@ -8,10 +8,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fsmdp.cli import entry, lists
+from fsmdp.cli import app as lists
+from fsmdp.cli import entry
 from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
-from fsmdp.experiments.executors.protocol import EXECUTORS, choose_executor
+from fsmdp.experiments.executors import EXECUTORS, choose_executor
 from fsmdp.foundation.registry import Registry
 from fsmdp.io.readers import BASES
 from fsmdp.report.curves import CHARTS

@@ -15,9 +15,9 @@ from fsmdp.foundation.numbers import count_of_states, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fsmdp.experiments.runner import Seen
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
-    from fsmdp.experiments.work import Seen
 
 LEARNERS = (
     {"learner": "ucrl", "label": "UCRL-Factored", "known_rewards": True},
@@ -104,7 +104,7 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
 
 
 def _specify(machines: int, large: int, episodes: int, seeds: range) -> Specification:
-    from fsmdp.experiments.reading import specify
+    from fsmdp.experiments.specification import specify
 
     return specify(
         {

@@ -8,35 +8,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fsmdp.cli import (
-    compare,
-    demo,
-    discover,
-    inspect,
-    ippc,
-    learn,
-    plan,
-    report,
-    reproduce,
-    simulate,
-    verify,
-)
+from fsmdp.cli import compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify
 from fsmdp.cli.app import app
 
-COMMANDS = (
-    demo,
-    inspect,
-    plan,
-    verify,
-    ippc,
-    simulate,
-    learn,
-    discover,
-    compare,
-    report,
-    reproduce,
-)
-"""Modules whose import registers a command, in the order of the help."""
+COMMANDS = (compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify)
+"""Modules whose import registers commands."""
 
 THREADED, FRAMES = 2**29, 2**31
 ADDRESS_SPACE = {

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import AsJson, Quiet, Seed, command
-from fsmdp.cli.lists import complete_model
+from fsmdp.cli.app import AsJson, Quiet, Seed, command, complete_model
 from fsmdp.cli.screen import print_json, working
 from fsmdp.foundation.numbers import count_of_states
 

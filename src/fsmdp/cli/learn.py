@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, check_output, command
-from fsmdp.cli.lists import OF_LEARNERS, complete, learners
+from fsmdp.cli.app import (
+    OF_LEARNERS,
+    AsJson,
+    BasisName,
+    Model,
+    Quiet,
+    Seed,
+    check_output,
+    command,
+    complete,
+    learners,
+)
 from fsmdp.cli.screen import episodes_bar, print_json
 from fsmdp.foundation.numbers import plain, upper, with_error
 
@@ -54,7 +64,7 @@ def learn_command(
     as_json: AsJson = False,
 ) -> None:
     """Run a learner, which is told the structure but no probabilities, on episodes of a model."""
-    from fsmdp.experiments.executors.local import use_one_thread
+    from fsmdp.experiments.local import use_one_thread
 
     use_one_thread()
     from fsmdp.errors import ModelError
@@ -146,7 +156,7 @@ def _specify(
     model_text: str, learner: str, given: dict[str, str], basis: str, episodes: int, seed: int
 ) -> Specification:
     """The run as a sweep of one."""
-    from fsmdp.experiments.reading import specify
+    from fsmdp.experiments.specification import specify
 
     return specify(
         {

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli import lists
-from fsmdp.cli.app import AsJson, Model, Quiet, Seed, check_output, command
+from fsmdp.cli.app import (
+    AsJson,
+    Model,
+    Quiet,
+    Seed,
+    bases,
+    check_output,
+    command,
+    complete,
+    methods,
+)
 from fsmdp.cli.screen import collect_warnings, episodes_bar, print_json, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_error
@@ -52,12 +61,12 @@ def plan_command(
         typer.Option(
             metavar="NAME",
             help="Basis: BASES, or grown, the solver's own.",
-            autocompletion=lists.complete(lists.bases),
+            autocompletion=complete(bases),
         ),
     ] = GROWN,
     method: Annotated[
         str,
-        typer.Option(metavar="NAME", help="METHODS.", autocompletion=lists.complete(lists.methods)),
+        typer.Option(metavar="NAME", help="METHODS.", autocompletion=complete(methods)),
     ] = "auto",
     weights: Annotated[
         str,

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fsmdp.cli import lists
-from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, command
+from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, command, complete, policies
 from fsmdp.cli.screen import episodes_bar, print_json, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, with_error
@@ -29,7 +28,7 @@ def simulate_command(
             metavar="POLICY",
             help="random, plan (made now), optimal (small models), the name of an action to "
             "repeat, or a plan file written by fsmdp plan --output.",
-            autocompletion=lists.complete(lists.policies),
+            autocompletion=complete(policies),
         ),
     ] = "random",
     basis: BasisName = "singles",

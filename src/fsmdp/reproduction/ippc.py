@@ -19,7 +19,7 @@ from typing import Any
 
 from fsmdp.bounds.gap import WORTH_SAYING, relative_gap
 from fsmdp.errors import ExperimentError, FsmdpError, ModelError
-from fsmdp.experiments.executors.protocol import choose_executor
+from fsmdp.experiments.executors import choose_executor
 from fsmdp.foundation.checks import show, show_names
 from fsmdp.foundation.disk import DIGEST, check_seal, make_folder, read_file, seal, write_file
 from fsmdp.foundation.numbers import bound_text, plain, with_error

@@ -40,9 +40,8 @@ from fsmdp.solver.engine import (
     Stage,
 )
 from fsmdp.solver.fitting import backup_size
-from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.state import SolverState
-from fsmdp.solver.techniques import Tightening
+from fsmdp.solver.techniques import Tightening, find_invariants
 
 
 def regions_of(model: FactoredMDP) -> list[Scope]:

@@ -1,4 +1,4 @@
-"""Value iteration with bonuses: UCBVI on all states, F-UCBVI and FMDP-BF on a product of factors."""
+"""Value iteration with bonuses: UCBVI on all states, FMDP-BF and F-UCBVI on products of factors."""
 
 from __future__ import annotations
 

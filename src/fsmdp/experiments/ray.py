@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.protocol import RETRIES, ClusterExecutor, Result, Task
+from fsmdp.experiments.executors import RETRIES, ClusterExecutor, Result, Task
 
 
 class RayExecutor(ClusterExecutor):

@@ -47,7 +47,7 @@ class Executor(Protocol):
     ) -> None: ...
 
 
-_HERE = "fsmdp.experiments.executors"
+_HERE = "fsmdp.experiments"
 
 EXECUTORS: Registry[Callable[[int, str | None], Executor]] = Registry(
     "executor",
