@@ -23,9 +23,7 @@ from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.io.import_paths import refuse_code, search_folder
 from fsmdp.io.readers import BASES, basis_name, basis_of_blocks, read_basis_file, reads_without_code
-from fsmdp.learning.learners.registry import LEARNERS, options_in_words
-
-Option = bool | int | float | str | None
+from fsmdp.learning.learners.registry import LEARNERS, Value, options_in_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +47,7 @@ class LearnerSetting:
     id: str
     learner: str
     label: str
-    options: Mapping[str, Option]
+    options: Mapping[str, Value]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
