@@ -20,8 +20,8 @@ from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, facts_table, percent_at_most, upper
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers, Lookup
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy

@@ -21,9 +21,8 @@ from fsmdp.errors import WidthError
 from fsmdp.foundation.kinds import Document
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Variable, table_size
 from fsmdp.reductions.invariants import SumInvariant, count_each_nonzero, prove
 from fsmdp.reductions.reduction import Reduced, StateMap

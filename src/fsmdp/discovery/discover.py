@@ -27,9 +27,8 @@ from fsmdp.foundation.progress import Report, reporting
 from fsmdp.learning.options import as_probability
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Variable
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.learning.options import as_probability
 from fsmdp.model.cases import common_groups
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Integers
 from fsmdp.model.variables import Scope, table_size
 
 Counted = tuple[Scope, int, list[Integers]]

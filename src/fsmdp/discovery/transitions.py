@@ -13,8 +13,8 @@ from fsmdp.foundation.checks import as_whole, is_number, plural, show
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.learning.environments import first_action, reader_of
 from fsmdp.model.actions import ActionSpace, as_actions
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Integers
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import random_actions
 from fsmdp.policies.resolve import RANDOM

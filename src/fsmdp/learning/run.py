@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_number, as_whole, clip, plural, show
@@ -31,7 +30,7 @@ from fsmdp.learning.environments import EpisodeRunner, Source, open_runner
 from fsmdp.learning.learners.learner import Acting, Learner, Planned, check_learner, check_planned
 from fsmdp.learning.options import as_probability, as_seed
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Booleans, Floats
 from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ class History:
     optimistic_values: Floats
     slacks: Floats
     widths: Floats
-    replans: NDArray[np.bool_]  # whether a plan was made before the episode
+    replans: Booleans  # whether a plan was made before the episode
     lifts: Floats
     w_norms: Floats
     seconds_planning: Floats

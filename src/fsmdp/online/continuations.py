@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import deselect, locate, select
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.simulate import CompiledModel, draw_start, outcome_at, set_children
 

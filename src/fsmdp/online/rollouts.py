@@ -15,9 +15,8 @@ from fsmdp.foundation.checks import as_number, as_step, as_whole
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores
 from fsmdp.model.actions import ActionSpace
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import State
 from fsmdp.online.continuations import (
     ControlVariate,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.actions import ActionSpace, Choice
-from fsmdp.model.lookup import Integers, Lookup, check_lookup, check_vectors, compile_lookup, locate
-from fsmdp.model.tables import Floats, read_only
+from fsmdp.model.lookup import Lookup, check_lookup, check_vectors, compile_lookup, locate
+from fsmdp.model.tables import Floats, Integers, read_only
 from fsmdp.policies.folding import (
     Folded,
     check_folded,

@@ -26,8 +26,8 @@ from fsmdp.elimination.order import (
 from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers, Lookup, locate
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup, locate
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope, Variable
 
 TREES = 4

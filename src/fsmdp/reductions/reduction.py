@@ -9,17 +9,14 @@ from typing import Any, Literal, NamedTuple, get_args
 from warnings import warn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.mdp import FactoredMDP, backup_rounding
 from fsmdp.model.structure import sum_of_discounts
-from fsmdp.model.tables import Rebuilt
+from fsmdp.model.tables import Integers, Rebuilt
 from fsmdp.model.variables import Scope
-
-Integers = NDArray[np.int64]
 
 Relation = Literal["equal", "upper", "heuristic"]
 """What the optimal value of a reduced model is to the original's: the same at every state that can

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
 from fsmdp.experiments.store import EPISODE_COLUMNS, TIMING_COLUMNS, ModelFacts, Results, Run
 from fsmdp.foundation.checks import plural, show, show_names
 from fsmdp.foundation.numbers import plain, upper
 from fsmdp.foundation.registry import Registry
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.report.charts import Chart, Dot, DotChart, Line, Panel, Role, printable
 from fsmdp.report.summary import NORMAL_QUANTILE, Row, half_widths
 
@@ -155,7 +154,7 @@ def moving_mean(samples: Floats, window: int) -> Floats:
     return np.asarray(sums / np.minimum(np.arange(1, samples.shape[-1] + 1), window))
 
 
-def thinned(n_points: int, log: bool) -> NDArray[np.int64]:
+def thinned(n_points: int, log: bool) -> Integers:
     """Indices to draw, evenly spaced on the axis; the first and the last are among them."""
     if n_points <= MOST_POINTS:
         return np.arange(n_points)

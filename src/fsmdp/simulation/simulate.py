@@ -12,7 +12,6 @@ from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.conditionals import Kernel
 from fsmdp.model.lookup import (
     Inputs,
-    Integers,
     Lookup,
     compile_lookup,
     deselect,
@@ -23,6 +22,7 @@ from fsmdp.model.lookup import (
     select,
 )
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Integers
 from fsmdp.policies.arrays import (
     BY_CHANCE,
     BY_TABLE,

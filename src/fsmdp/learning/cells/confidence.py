@@ -21,8 +21,7 @@ from fsmdp.foundation.checks import show
 from fsmdp.foundation.registry import Registry
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 
 @compiled(inline="always")

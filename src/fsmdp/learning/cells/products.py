@@ -22,9 +22,8 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells.confidence import sort_descending
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 
 Ends = tuple[Floats, Floats]

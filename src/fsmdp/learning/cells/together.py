@@ -13,9 +13,8 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells.layout import Cells, functions_alike
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import table_size
 
 

@@ -20,10 +20,9 @@ from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import check_stated
 from fsmdp.learning.sampled import count_groups
 from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure, union
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope, Variable, table_size
 
 

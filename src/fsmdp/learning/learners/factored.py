@@ -44,10 +44,9 @@ from fsmdp.learning.options import (
 )
 from fsmdp.learning.sampled import Groups, count_groups
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import table_size
 
 STAGEWISE, JOINT = "stagewise", "joint"

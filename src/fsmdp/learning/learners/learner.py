@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import plural, show
@@ -24,10 +23,9 @@ from fsmdp.learning.options import (
     heuristic_label,
 )
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Booleans, Floats, Integers
 from fsmdp.model.variables import Scope
 from fsmdp.policies.arrays import (
     FOLDED,
@@ -89,7 +87,7 @@ class Learner(Protocol):
     statistics: Statistics
     """What was counted. A resumed run puts others in their place."""
 
-    term_known: NDArray[np.bool_]
+    term_known: Booleans
     """For each reward term whether it is known: if so its rewards are not looked at."""
 
     seed: int

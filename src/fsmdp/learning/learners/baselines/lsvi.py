@@ -27,10 +27,9 @@ from fsmdp.learning.learners.learner import NEVER, Learner, Planned, TieBreaker
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options, entry_of
 from fsmdp.learning.options import as_positive, check_structure
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, read_only_array
+from fsmdp.model.tables import Floats, Integers, read_only_array
 from fsmdp.policies.arrays import best_actions
 from fsmdp.simulation.simulate import Record
 

@@ -31,10 +31,9 @@ from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Optio
 from fsmdp.learning.options import as_positive
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, read_only_array
+from fsmdp.model.tables import Floats, Integers, read_only_array
 from fsmdp.model.variables import Scope
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
 

@@ -22,9 +22,8 @@ from fsmdp.learning.learners.baselines.enumerated import (
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.options import as_choice
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 MOST_EPISODES = 10**18
 

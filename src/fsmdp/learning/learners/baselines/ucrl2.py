@@ -16,8 +16,7 @@ from fsmdp.learning.learners.baselines.enumerated import (
 )
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 
 class UCRL2(EnumeratedLearner):
