@@ -32,7 +32,7 @@ from fsmdp.experiments.store import (
 )
 from fsmdp.foundation import disk as arrays
 from fsmdp.foundation.disk import seal
-from fsmdp.report.summary import Interval, summarise
+from fsmdp.report.curves import Interval, summarise
 
 DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
 

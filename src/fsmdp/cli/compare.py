@@ -17,7 +17,7 @@ from fsmdp.foundation.numbers import plain, upper
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
-    from fsmdp.report.summary import Row
+    from fsmdp.report.curves import Row
 
 FIGURES = {
     "mean_return_last": "return_last_tenth",
@@ -67,7 +67,7 @@ def compare_command(
     """
     from fsmdp.experiments.runner import compare, default_folder
     from fsmdp.experiments.specification import read_specification
-    from fsmdp.report.summary import summarise
+    from fsmdp.report.curves import summarise
 
     began = time.perf_counter()
     asked, text = read_specification(specification, allow_code=allow_code)
@@ -183,7 +183,7 @@ def _spread(specification: Specification) -> str:
 
 def _shown(row: Row, name: str, one_seed: bool) -> str:
     """A figure with its interval over seeds; the regret of one seed with the chance in its run."""
-    from fsmdp.report.summary import Interval, chance_of_regret, returns_of
+    from fsmdp.report.curves import Interval, chance_of_regret, returns_of
 
     found = row.figures.get(name)
     if found is None:

@@ -150,7 +150,7 @@ def _progress(best: Sequence[float | None], seen: Sequence[Seen]) -> list[tuple[
 
 def _rows(results: Results, model: str) -> list[dict[str, Any]]:
     """A row for each learner: regret against V*, or at most that against the certified bound."""
-    from fsmdp.report.summary import Interval, summarise
+    from fsmdp.report.curves import Interval, summarise
 
     facts = results.models[model]
     rows = []
@@ -189,7 +189,7 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
 
 def _with_interval(row: dict[str, Any]) -> str:
     """A regret and half its interval over seeds; chance alone may take one below 0."""
-    from fsmdp.report.summary import Interval
+    from fsmdp.report.curves import Interval
 
     return str(Interval(row["regret"], row["regret_half_width"]))
 

@@ -193,7 +193,7 @@ def _noting(show: Any) -> Any:
 def _figures(
     frame: polars.DataFrame, best: float | None, learner: str, heuristic: bool, planning: float
 ) -> dict[str, Any]:
-    from fsmdp.report.summary import chance_of_regret, mean_return_last
+    from fsmdp.report.curves import chance_of_regret, mean_return_last
 
     last = frame[-1].row(0, named=True)
     returns = frame["returns"].to_numpy()

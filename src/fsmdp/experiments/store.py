@@ -195,7 +195,7 @@ class Results:
     missing: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        from fsmdp.report.summary import results_table
+        from fsmdp.report.curves import results_table
 
         return results_table(self)
 

@@ -30,7 +30,7 @@ from fsmdp.report.charts import (
     mark_text,
     printable,
 )
-from fsmdp.report.summary import Interval
+from fsmdp.report.curves import Interval
 
 Trace = dict[str, Any]
 Numbers = list[float | int | None]
