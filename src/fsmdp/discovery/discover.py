@@ -21,10 +21,9 @@ from fsmdp.discovery.parents import (
 )
 from fsmdp.discovery.transitions import Transitions, as_share, as_transitions, played_model
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_number, as_whole, plural
+from fsmdp.foundation.checks import as_number, as_probability, as_whole, plural
 from fsmdp.foundation.numbers import facts_table
 from fsmdp.foundation.progress import Report, reporting
-from fsmdp.learning.options import as_probability
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.structure import Structure

@@ -13,10 +13,9 @@ import numpy as np
 from fsmdp.discovery.parents import log_bet, log_fit
 from fsmdp.discovery.transitions import Transitions, given_transitions
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.checks import as_probability, plural, show
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.options import as_probability
 from fsmdp.model.cases import common_groups
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Integers

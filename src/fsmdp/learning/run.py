@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_number, as_whole, clip, plural, show
+from fsmdp.foundation.checks import as_number, as_probability, as_seed, as_whole, clip, plural, show
 from fsmdp.foundation.disk import check_path, digest_of, read_arrays, write_arrays
 from fsmdp.foundation.numbers import facts_table, plain, upper
 from fsmdp.foundation.progress import Report, reporting
@@ -28,7 +28,6 @@ from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import LARGEST_FILE, Statistics
 from fsmdp.learning.environments import EpisodeRunner, Source, open_runner
 from fsmdp.learning.learners.learner import Acting, Learner, Planned, check_learner, check_planned
-from fsmdp.learning.options import as_probability, as_seed
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Booleans, Floats
 from fsmdp.policies.arrays import policy_from_arrays, policy_to_arrays

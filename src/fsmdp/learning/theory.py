@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass, fields
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_number, as_whole, show
+from fsmdp.foundation.checks import as_number, as_probability, as_whole, show
 from fsmdp.foundation.numbers import upper
-from fsmdp.learning.options import as_probability, check_stated, check_structure
+from fsmdp.learning.learners.learner import check_stated, check_structure
 from fsmdp.model.structure import Structure, sum_of_discounts
 from fsmdp.model.variables import table_size
 

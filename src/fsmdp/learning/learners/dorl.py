@@ -15,9 +15,8 @@ from fsmdp.foundation.checks import check_size
 from fsmdp.foundation.kinds import Positive, Probability
 from fsmdp.learning.cells.confidence import lowest_shares
 from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, STAGEWISE, FactoredLearner
-from fsmdp.learning.learners.learner import Optimism, Planned
+from fsmdp.learning.learners.learner import Optimism, Planned, check_stated
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.options import check_stated
 from fsmdp.learning.sampled import count_groups
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.rewards import Reward

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import check_size
+from fsmdp.foundation.checks import as_positive, check_size
 from fsmdp.foundation.kinds import OneOf, Positive, Probability, declared_options
 from fsmdp.learning.learners.baselines.enumerated import (
     ENTRY_LIMIT,
@@ -23,10 +23,9 @@ from fsmdp.learning.learners.baselines.enumerated import (
     count_states,
 )
 from fsmdp.learning.learners.factored import REPLAN, growth_of
-from fsmdp.learning.learners.learner import NEVER, Learner, Planned, TieBreaker
+from fsmdp.learning.learners.learner import NEVER, Learner, Planned, TieBreaker, check_structure
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options, entry_of
-from fsmdp.learning.options import as_positive, check_structure
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Integers, read_only_array

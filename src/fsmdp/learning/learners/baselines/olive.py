@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, check_size, plural
+from fsmdp.foundation.checks import as_positive, as_whole, check_size, plural
 from fsmdp.foundation.kinds import WHOLE, Positive, declared_options
 from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.cells.statistics import known_reward_means
@@ -28,7 +28,6 @@ from fsmdp.learning.learners.baselines.enumerated import (
 from fsmdp.learning.learners.learner import NEVER, Learner, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
-from fsmdp.learning.options import as_positive
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward

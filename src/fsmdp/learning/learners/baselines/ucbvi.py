@@ -9,7 +9,7 @@ from typing import Annotated, Unpack
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.checks import as_choice, as_whole
 from fsmdp.foundation.kinds import OneOf, Probability
 from fsmdp.learning.cells.confidence import total_variations
 from fsmdp.learning.learners.baselines.enumerated import (
@@ -21,7 +21,6 @@ from fsmdp.learning.learners.baselines.enumerated import (
 )
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.options import as_choice
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Integers
 
