@@ -11,9 +11,9 @@ from .bounds.plan import Plan as Plan
 from .bounds.planner import Planner as Planner
 from .bounds.stagewise import Stagewise as Stagewise
 from .discovery.discover import Discovery as Discovery
+from .discovery.discover import IndependenceCheck as IndependenceCheck
+from .discovery.discover import check_independence as check_independence
 from .discovery.discover import discover as discover
-from .discovery.independence import IndependenceCheck as IndependenceCheck
-from .discovery.independence import check_independence as check_independence
 from .discovery.learner import UCRLDiscovering as UCRLDiscovering
 from .errors import ExperimentError as ExperimentError
 from .errors import FsmdpError as FsmdpError

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show, suggest
 from fsmdp.foundation.kinds import NUMBER, SWITCH, WHOLE, Kind, Reading
-from fsmdp.io.import_paths import (
+from fsmdp.io.readers import (
+    BASES,
     IMPORT_PATH,
     call_function,
     import_function,
     is_import_path,
+    is_written,
     make_from,
     module_hint,
+    read_basis,
 )
-from fsmdp.io.readers import BASES, is_written, read_basis
 from fsmdp.learning.learners.learner import check_learner
 from fsmdp.learning.learners.registry import LEARNERS, LearnerContext, LearnerEntry, Options, Value
 from fsmdp.model.structure import Structure

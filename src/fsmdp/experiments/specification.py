@@ -21,8 +21,15 @@ from fsmdp.experiments.learners import find_learner, resolve_options
 from fsmdp.foundation.checks import clip, is_whole, show
 from fsmdp.foundation.disk import read_file
 from fsmdp.foundation.kinds import Document, explain
-from fsmdp.io.import_paths import refuse_code, search_folder
-from fsmdp.io.readers import BASES, basis_name, basis_of_blocks, read_basis_file, reads_without_code
+from fsmdp.io.readers import (
+    BASES,
+    basis_name,
+    basis_of_blocks,
+    read_basis_file,
+    reads_without_code,
+    refuse_code,
+    search_folder,
+)
 from fsmdp.learning.learners.registry import LEARNERS, Value, options_in_words
 
 
