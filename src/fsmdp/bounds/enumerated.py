@@ -4,8 +4,6 @@ No elimination, no messages, no splitting of weights into two parts: what the pl
 compared with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """HiGHS: the only file that imports it."""
 
-from __future__ import annotations
-
 import time
 from functools import cached_property
 from typing import Any

@@ -9,8 +9,6 @@ with no sign to guess; a known model needs no such pair. With an infinite horizo
 which follows itself.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 

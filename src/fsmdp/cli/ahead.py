@@ -1,7 +1,5 @@
 """Compiling ahead, while the package is installed: what plans and learners use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -3,8 +3,6 @@
 What is registered elsewhere (learners, methods, claims) is imported only when it is listed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping

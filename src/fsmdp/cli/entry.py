@@ -1,7 +1,5 @@
 """All commands, and how they end."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import sys

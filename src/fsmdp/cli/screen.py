@@ -1,7 +1,5 @@
 """What commands show while they work."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

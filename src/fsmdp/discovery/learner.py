@@ -1,7 +1,5 @@
 """A learner that is not told who depends on whom: it finds out while it learns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Transitions: what came before, what was done, what came next."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

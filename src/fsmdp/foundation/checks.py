@@ -1,7 +1,5 @@
 """Checks of what a user gives; an error says where, what was expected and found, what to do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, KeysView, Mapping, Set
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Registries: the only list of each kind of thing, to which any package can add."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points

@@ -1,7 +1,5 @@
 """Plans as files: arrays and one line of JSON in an NPZ, read without pickle."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -4,8 +4,6 @@ Importing a module runs it. What a user types, or writes in Python, may import; 
 from somebody else, so a specification that names modules is read only if that is allowed.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Groups: where independence is stated, what is counted of each makes up a whole model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -5,8 +5,6 @@ G bounds |h_j|. Cells stand where the paper counts assignments of parents and ac
 groups there are fewer of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 

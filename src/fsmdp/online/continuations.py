@@ -1,7 +1,5 @@
 """Actions tried in common scenarios, then a policy that improves on the way: compiled."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rollouts: a policy that tries every action in the state it is in before its incumbent goes on."""
 
-from __future__ import annotations
-
 import math
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor

@@ -4,8 +4,6 @@ All that is found holds together: the states in which every invariant holds incl
 no action leads out of them. Only zero probabilities count as impossible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Reductions: models rewritten, with the way back for states, policies and bounds."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Among them is the cost network of a model, which is laid out here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ takes (`ink`), so that the page can hide a learner everywhere and repaint for a 
 Names are escaped: plotly reads a subset of HTML in every text.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Iterable, Mapping

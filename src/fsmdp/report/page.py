@@ -1,7 +1,5 @@
 """The page: one HTML file that holds everything it needs and asks no network for anything."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

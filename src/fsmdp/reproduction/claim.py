@@ -3,8 +3,6 @@
 Claims share a model whose sizes can be changed one at a time, and how exponents are fitted.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

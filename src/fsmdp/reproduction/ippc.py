@@ -4,8 +4,6 @@ Problems are played one file each, and what is there already is not played again
 table, a figure, and means by domain.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import time

@@ -1,7 +1,5 @@
 """Run claims, judge them, and write the page."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -10,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars
 
@@ -30,10 +28,6 @@ from fsmdp.foundation.disk import (
 from fsmdp.report.charts import Chart, asset, document, learner_styles
 from fsmdp.report.print_figures import printed
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict, find_claims
-
-if TYPE_CHECKING:
-    import polars
-
 
 MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}
 

@@ -1,7 +1,5 @@
 """Candidates are judged by simulation on common random numbers, the winner again on fresh ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ Only the mean of h_j after a step enters planning, so each cell's set is an inte
 multiplies squared radii; with anything but 1 the guarantee is lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

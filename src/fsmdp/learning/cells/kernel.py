@@ -1,7 +1,5 @@
 """The compiled kernel that counts an episode and logs what a plan said along it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

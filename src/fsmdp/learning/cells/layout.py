@@ -5,8 +5,6 @@ reward terms, then those of the functions: the order of `Intervals`, in which a 
 Functions of the same scope and parents see the same next values: their cells share what is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple

@@ -11,8 +11,6 @@ value of the parts before it. That allows more than products, so the interval ho
 all boxes do; for a product of indicators it is the product of the intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

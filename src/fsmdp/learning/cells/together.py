@@ -4,8 +4,6 @@ Each mean has an interval of its own, and together they are at most 1: the extre
 puts what is left of the mass on the best value first, then on the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

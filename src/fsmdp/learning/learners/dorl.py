@@ -1,7 +1,5 @@
 """DORL: optimism by an extended action, which names a target next value of each factor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

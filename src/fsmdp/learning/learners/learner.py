@@ -1,7 +1,5 @@
 """What a learner is to the loop that runs it: everything that `learn` asks of one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Posterior sampling: plan for a model drawn from the posterior, and follow the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """UCRL-Factored: plan for the best model that the counts allow, and follow the plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

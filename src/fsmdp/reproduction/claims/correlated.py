@@ -1,7 +1,5 @@
 """Correlated transitions: a learner that assumes independent factors never stops losing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

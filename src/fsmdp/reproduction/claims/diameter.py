@@ -1,7 +1,5 @@
 """No dependence on the diameter: states that never reach one another do not matter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

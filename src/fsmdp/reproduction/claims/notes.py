@@ -1,7 +1,5 @@
 """Notes and corrections: where the paper has to be read with care, each with its numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Theorem 1: the separation oracle takes polynomial time, given a good elimination order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Theorem 2: the planner takes polynomial time, by the ellipsoid method or by others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

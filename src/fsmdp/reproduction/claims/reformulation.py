@@ -1,7 +1,5 @@
 """The reformulation: one linear program of polynomial size in place of a bilevel program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The regret theorem: regret grows with the square root of time, on models it is made for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

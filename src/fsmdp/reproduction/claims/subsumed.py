@@ -3,8 +3,6 @@
 Five measurements, each followed by the `Contrast` that judges and draws it, then the claim.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

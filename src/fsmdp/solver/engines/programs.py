@@ -4,8 +4,6 @@ Programs of singles and pairs are solved one after another; then techniques (`TE
 the best of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress

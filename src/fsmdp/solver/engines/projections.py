@@ -5,8 +5,6 @@ actions move still does: its values say which way to go, and a greedy step in th
 what stands in the way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

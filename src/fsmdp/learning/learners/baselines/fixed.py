@@ -1,7 +1,5 @@
 """Learners that do not learn: uniform actions, and a policy that was handed in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

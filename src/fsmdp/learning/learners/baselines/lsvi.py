@@ -1,7 +1,5 @@
 """Least squares on features of (state, action): LSVI-UCB, MatrixRL and RLSVI."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Unpack

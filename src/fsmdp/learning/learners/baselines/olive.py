@@ -1,7 +1,5 @@
 """OLIVE: of all value functions that are left, follow the one that promises most, or drop it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Posterior sampling over all states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

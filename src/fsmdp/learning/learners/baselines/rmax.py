@@ -1,7 +1,5 @@
 """Factored R-max: cells seen often enough are believed, all others are taken at their best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Value iteration with bonuses: UCBVI on all states, FMDP-BF and F-UCBVI on products of factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, Unpack

@@ -1,7 +1,5 @@
 """Optimism over L1 balls: UCRL2 and MBIE around every row, UCRL-Factored around every factor."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
