@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import Address, AsJson, ExecutorName, Quiet, Seed, command
-from fsmdp.cli.screen import print_json, resumable, working
+from fsmdp.cli.screen import print_json, print_lines, print_table, resumable, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, upper
 
@@ -133,13 +133,8 @@ def _row_facts(row: Row) -> dict[str, Any]:
 
 
 def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     specification = results.specification
     one_seed = len(specification.seeds) == 1
-    console = Console(emoji=False)
     for model in specification.models:
         facts = results.models[model.id]
         best = "V* unknown"
@@ -147,31 +142,34 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
             best = f"V* = {plain(facts.start_value_exact, 5, facts.scale)}"
         elif facts.plan_upper_bound is not None:
             best = f"V* at most {upper(facts.plan_upper_bound, 5, facts.scale)}"
-        table = Table(
-            title=escape(f"{model.model}, basis {facts.basis}: {best}"),
-            caption=f"{plural(specification.episodes, 'episode')}, {_spread(specification)}",
-        )
-        table.add_column("learner")
-        for heading in ("return, last tenth", "regret", "replans", "seconds"):
-            table.add_column(heading, justify="right")
-        for row in rows:
-            if row.model == model.id:
-                name = escape(row.trials.label)
-                table.add_row(
-                    name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
+        headings = ("return, last tenth", "regret", "replans", "seconds")
+        print_table(
+            f"{model.model}, basis {facts.basis}: {best}",
+            ("learner", *headings),
+            [
+                (
+                    row.trials.label
+                    + (f" [{row.failed} failed]" if row.done and row.failed else ""),
                     *(
                         "failed" if not row.done else _shown(row, figure, one_seed)
                         for figure in FIGURES.values()
                     ),
                 )
-        console.print(table)
-    for row in rows:
-        if row.message is not None:
-            console.print(f"failed: {row.trials.name} on {row.model}: {row.message}", markup=False)
-    console.print(
-        f"{plural(len(results.runs), 'run')} in {seconds:.1f} s; for figures:", highlight=False
+                for row in rows
+                if row.model == model.id
+            ],
+            right=headings,
+            caption=f"{plural(specification.episodes, 'episode')}, {_spread(specification)}",
+        )
+    print_lines(
+        *(
+            f"failed: {row.trials.name} on {row.model}: {row.message}"
+            for row in rows
+            if row.message is not None
+        ),
+        f"{plural(len(results.runs), 'run')} in {seconds:.1f} s; for figures:",
     )
-    console.print(f"fsmdp report {folder}", markup=False, highlight=False, soft_wrap=True)
+    print_lines(f"fsmdp report {folder}", soft_wrap=True)
 
 
 def _spread(specification: Specification) -> str:

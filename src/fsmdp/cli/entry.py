@@ -8,6 +8,8 @@ from contextlib import suppress
 
 from fsmdp.cli import compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify
 from fsmdp.cli.app import app
+from fsmdp.errors import FsmdpError, SizeError
+from fsmdp.foundation.threads import address_space, is_shortage
 
 COMMANDS = (compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify)
 """Modules whose import registers commands."""
@@ -28,8 +30,6 @@ SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–"
 
 def run() -> int:
     """Run the command line and give its exit code; what a user can mend is one line."""
-    from fsmdp.errors import FsmdpError, SizeError
-    from fsmdp.foundation.threads import is_shortage
 
     print_anything()
     try:
@@ -57,8 +57,6 @@ def run() -> int:
 
 def _check_address_space(arguments: Sequence[str]) -> None:
     """Refuse a limit (`ulimit -v`) in which a command's libraries abort instead of raising."""
-    from fsmdp.errors import SizeError
-    from fsmdp.foundation.threads import address_space
 
     name = next((one for one in arguments if not one.startswith("-")), "")
     needed = ADDRESS_SPACE.get(name, 0)

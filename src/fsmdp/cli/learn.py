@@ -20,7 +20,8 @@ from fsmdp.cli.app import (
     complete,
     learners,
 )
-from fsmdp.cli.screen import episodes_bar, print_json
+from fsmdp.cli.screen import episodes_bar, print_facts, print_json, print_lines
+from fsmdp.errors import ModelError
 from fsmdp.foundation.numbers import plain, upper, with_error
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def learn_command(
     from fsmdp.experiments.local import use_one_thread
 
     use_one_thread()
-    from fsmdp.errors import ModelError
     from fsmdp.experiments.learners import find_learner, resolve_options
 
     began = time.perf_counter()
@@ -105,7 +105,6 @@ def learn_command(
 
 def _given(options: list[str]) -> dict[str, str]:
     """Options of the learner by name."""
-    from fsmdp.errors import ModelError
 
     given: dict[str, str] = {}
     for one in options:
@@ -221,16 +220,9 @@ def _regret(figures: dict[str, Any]) -> str:
 
 
 def _show_run(figures: dict[str, Any], output: str | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     best, most = figures["start_value_exact"], figures["observable_regret_bound"]
-    table = Table(title=escape(figures["model"]), show_header=False, min_width=60)
-    table.add_column(style="bold")
-    table.add_column()
     heuristic = " (heuristic: no guarantee)" if figures["heuristic"] else ""
-    for name, text in (
+    facts = (
         ("learner", figures["learner"] + heuristic),
         ("episodes", f"{figures['episodes']}"),
         ("mean return, last tenth", plain(figures["mean_return_last"], 6)),
@@ -242,10 +234,7 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
         ),
         ("replans", f"{figures['replans']}"),
         ("seconds", f"{figures['seconds']:.2f}, planning {figures['seconds_planning']:.2f}"),
-    ):
-        table.add_row(name, escape(text))
-    console = Console(emoji=False)
-    console.print(table)
+    )
+    print_facts(figures["model"], facts)
     if output is not None:
-        hint = f"for figures: fsmdp report {output}"
-        console.print(hint, markup=False, highlight=False, soft_wrap=True)
+        print_lines(f"for figures: fsmdp report {output}", soft_wrap=True)

@@ -19,7 +19,7 @@ from fsmdp.cli.app import (
     complete,
     complete_problem,
 )
-from fsmdp.cli.screen import print_json, resumable, working
+from fsmdp.cli.screen import print_json, print_table, resumable, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, plain, with_error
 
@@ -90,16 +90,15 @@ def reproduce_command(
         }
         print_json(facts)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="The paper, claim by claim", show_lines=True)
-    for heading in ("claim", "verdict", "because"):
-        table.add_column(heading)
-    for one in done.findings:
-        table.add_row(one.claim.title, str(one.judgement.verdict), one.judgement.reason)
-    console = Console(emoji=False, markup=False)
-    console.print(table)
+    print_table(
+        "The paper, claim by claim",
+        ("claim", "verdict", "because"),
+        [
+            (one.claim.title, str(one.judgement.verdict), one.judgement.reason)
+            for one in done.findings
+        ],
+        show_lines=True,
+    )
     print(done.page)
 
 

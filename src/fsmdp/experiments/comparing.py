@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
+from fsmdp.experiments.runner import Progress, default_folder
 from fsmdp.experiments.runner import compare as run
-from fsmdp.experiments.runner import default_folder
 from fsmdp.experiments.specification import CHECKPOINT_EVERY, DEFAULT_BASIS, safe_name, specify
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.disk import make_folder
@@ -19,7 +19,6 @@ from fsmdp.model.mdp import FactoredMDP
 
 if TYPE_CHECKING:
     from fsmdp.experiments.executors import Executor
-    from fsmdp.experiments.runner import Progress
     from fsmdp.experiments.store import Results
 
 Model = str | FactoredMDP | Mapping[str, Any]

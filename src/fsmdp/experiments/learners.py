@@ -21,14 +21,13 @@ from fsmdp.io.readers import (
     module_hint,
     read_basis,
 )
-from fsmdp.learning.learners.learner import check_learner
+from fsmdp.learning.learners.learner import Learner, check_learner
 from fsmdp.learning.learners.registry import LEARNERS, LearnerContext, LearnerEntry, Options, Value
 from fsmdp.model.structure import Structure
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from fsmdp.learning.learners.learner import Learner
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy

@@ -240,7 +240,8 @@ class Reader:
     `complete` gives texts that continue what was typed, for shells. `runs_code` is true if reading
     imports a module that the text names, `portable` if the text means the same model on every
     machine. `start_value` gives V* at the start where the reader knows it in closed form.
-    `document` gives the bytes of a model file where the text names one.
+    `document` gives the bytes of a model file where the text names one. `usage` says how such text
+    is written, for `fsmdp inspect --list`; with None the reader is left out there.
     """
 
     name: str
@@ -251,6 +252,7 @@ class Reader:
     portable: bool = False
     start_value: Callable[[str], float | None] = lambda _: None
     document: Callable[[str], bytes] | None = None
+    usage: str | None = ""
 
 
 READERS: Registry[Reader] = Registry("reader", entries=Reader)
@@ -305,6 +307,7 @@ READERS.add(
         is_import_path,
         lambda text: make_from(text, "model", FactoredMDP),
         runs_code=True,
+        usage="my_module:make, a function that returns a model; its module is imported",
     )
 )
 READERS.add(
@@ -315,6 +318,7 @@ READERS.add(
         lambda _: DOMAINS,
         portable=True,
         start_value=start_value_of_domain,
+        usage="name:value:… or name:option=value:…, one of the domains",
     )
 )
 
@@ -338,6 +342,7 @@ READERS.add(
         _load,
         lambda _: (path.name for path in Path().glob("*.json")),
         document=_content,
+        usage="FILE.json, as fsmdp.save writes it",
     )
 )
 
@@ -349,7 +354,7 @@ def _refuse_plan(text: str) -> FactoredMDP:
     )
 
 
-READERS.add(Reader("plan-file", lambda text: text.endswith(".npz"), _refuse_plan))
+READERS.add(Reader("plan-file", lambda text: text.endswith(".npz"), _refuse_plan, usage=None))
 
 
 def read_rddl_name(text: str) -> tuple[str, str, bool]:
@@ -391,7 +396,15 @@ def _complete_rddl(begun: str) -> Iterable[str]:
     ]
 
 
-READERS.add(Reader("rddl", lambda text: text.startswith("rddl:"), _read_rddl, _complete_rddl))
+READERS.add(
+    Reader(
+        "rddl",
+        lambda text: text.startswith("rddl:"),
+        _read_rddl,
+        _complete_rddl,
+        usage="rddl:DOMAIN:INSTANCE, of rddlrepository or two files (with the extra 'rddl')",
+    )
+)
 
 
 def read_basis(model: Any, text: str) -> Basis:

@@ -41,7 +41,6 @@ from fsmdp.simulation.rollout import record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy
     from fsmdp.simulation.simulate import Record
 

@@ -8,6 +8,7 @@ the class in `TECHNIQUES`; each `Tightening` has instances of its own.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,6 +56,8 @@ from fsmdp.reductions.invariants import (
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.fitting import extensions, with_scopes
 from fsmdp.solver.judge import arena_of
+
+log = logging.getLogger("fsmdp")
 
 
 class BoundTechnique(ABC):
@@ -147,6 +150,7 @@ class Tightening:
                 warn(f"plan: {text}; the bound is that of the others.", FsmdpWarning, stacklevel=2)
                 continue
             if done:
+                log.debug("bound technique %s: %g, then %g", name, before, self.value)
                 self._rates[name] = max(0.0, before - self.value) / technique.work(self)
                 return name
         return None
