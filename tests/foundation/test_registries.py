@@ -118,7 +118,7 @@ def test_a_name_is_replaced_only_when_asked():
 
 
 def test_entries_that_stand_elsewhere_are_imported_when_they_are_asked_for():
-    things = Registry("thing", places={"pi": "math:pi", "gone": "no_such_module:thing"})
+    things = Registry("thing", import_paths={"pi": "math:pi", "gone": "no_such_module:thing"})
     things.register("mine", 1)
     assert list(things) == ["pi", "gone", "mine"]
     assert len(things) == 3

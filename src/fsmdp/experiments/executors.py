@@ -57,7 +57,7 @@ _HERE = "fsmdp.experiments"
 
 EXECUTORS: Registry[Callable[[int, str | None], Executor]] = Registry(
     "executor",
-    places={
+    import_paths={
         "local": f"{_HERE}.local:LocalExecutor",
         "ray": f"{_HERE}.executors:RayExecutor",
         "dask": f"{_HERE}.executors:DaskExecutor",

@@ -224,7 +224,7 @@ def _parse(text: str) -> BasisFile:
 
 BASES: Registry[Callable[[Any], Basis]] = Registry(
     "basis",
-    places={
+    import_paths={
         "singles": "fsmdp.model.basis:Basis.singles",
         "pairs": "fsmdp.model.basis:Basis.pairs",  # of variables that depend on one another
         "objects": "fsmdp.io.rddl.loading:object_basis",

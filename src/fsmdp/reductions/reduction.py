@@ -275,7 +275,7 @@ class Chain(Reduction):
 
 
 REDUCTIONS: Registry[Reduction] = Registry(
-    "reduction", entries=Reduction, places={"joined": "fsmdp.reductions.joining:JOINED"}
+    "reduction", entries=Reduction, import_paths={"joined": "fsmdp.reductions.joining:JOINED"}
 )
 """Those that the solver tries on every model, beside the model as it is."""
 

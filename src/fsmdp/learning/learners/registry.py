@@ -124,7 +124,7 @@ _HERE = "fsmdp.learning.learners"
 LEARNERS: Registry[LearnerEntry] = Registry(
     "learner",
     entries=LearnerEntry,
-    places={
+    import_paths={
         "ucrl": f"{_HERE}.ucrl:ENTRY",
         "psrl": f"{_HERE}.psrl:ENTRY",
         "rmax": f"{_HERE}.baselines.rmax:ENTRY",
