@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.bounds.bellman import OF_ACTIONS, VIEWS, Restriction
-from fsmdp.bounds.bound import Arrays, Bound, FiledProof, LinearProof, Program
+from fsmdp.bounds.bound import Arrays, Bound, FiledProof, GivenProof, LinearProof, Program
 from fsmdp.bounds.certificate import Certificate, Witness
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
@@ -381,7 +381,9 @@ def _start_proof(
             raise ValueError("start_proof: expected one with at_start, and none without")
         return None
     kind = PROOFS.find(about.proof.replace(" ", "-"))
-    return kind.read(about.proof, about.at_start, given, arrays, variables, about.horizon)
+    return kind.read(
+        GivenProof(about.proof, about.at_start, given, arrays, variables, about.horizon)
+    )
 
 
 def _invariant_to_json(one: Invariant) -> dict[str, Any]:

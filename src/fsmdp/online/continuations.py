@@ -85,11 +85,15 @@ def hashed(multipliers: Keys, values: Integers, n_variables: int, step: int) -> 
 
 
 @compiled(inline="always")
-def find_visited_state(visited: VisitedStates, key: np.uint64) -> int:
-    """Where a key stands, or the empty entry where it would."""
-    size = len(visited.key)
+def find_key(keys: Keys, marks: Integers, least: int, key: np.uint64) -> int:
+    """Where a key stands in an open hash table, or the empty entry where it would.
+
+    Entries with a mark below `least` are empty. (`fsmdp.policies.hashed` compares whole states;
+    here 64 bits stand for one, and a collision costs no more than a worse decision.)
+    """
+    size = len(keys)
     slot = np.int64(key & np.uint64(size - 1))
-    while visited.visits[slot] > 0 and visited.key[slot] != key:
+    while marks[slot] >= least and keys[slot] != key:
         slot = (slot + 1) & (size - 1)
     return slot  # type: ignore[return-value]
 
@@ -476,7 +480,7 @@ def _follow(
     model, policy, variate, discount, first_step, multipliers, scenario, visited = setting
     kernels, rewards = model.kernels, model.rewards
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
-    steps, memory = len(scenario.uniforms), len(scenario.key)
+    steps = len(scenario.uniforms)
     values, number = scenario.values, scenario.counts[0]
     kernel_tables, reward_tables = scenario.kernel_tables, scenario.reward_tables
     controlled = len(variate.worth) > 0
@@ -489,9 +493,7 @@ def _follow(
         scenario.earned[step] = total
         if step > began:
             key = hashed(multipliers, values, n_variables, step)
-            entry = np.int64(key & np.uint64(memory - 1))
-            while scenario.owner[entry] == number and scenario.key[entry] != key:
-                entry = (entry + 1) & (memory - 1)
+            entry = find_key(scenario.key, scenario.owner, number, key)
             if scenario.owner[entry] == number:
                 total += scenario.following[entry]
                 end = step
@@ -502,7 +504,7 @@ def _follow(
                 scenario.entry[step] = entry
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
-            slot = find_visited_state(visited, key)
+            slot = find_key(visited.key, visited.visits, 1, key)
             if n_inputs > n_variables:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
                 slot = -1
