@@ -147,17 +147,10 @@ def ippc_command(
     """
     from dataclasses import asdict
 
-    from fsmdp.reproduction.ippc import (
-        Settings,
-        read_problems,
-        read_results,
-        run_problems,
-        scores,
-        write_page,
-    )
+    from fsmdp.reproduction import ippc
 
-    settings = Settings(seconds, episodes, online_episodes, milliseconds, seed)
-    wanted = read_problems(problems)
+    settings = ippc.Settings(seconds, episodes, online_episodes, milliseconds, seed)
+    wanted = ippc.read_problems(problems)
     silent = quiet or as_json
 
     def update(problem: Problem, result: Result) -> None:
@@ -168,14 +161,14 @@ def ippc_command(
         count = plural(len(wanted), "problem")
         print(f"{count}, {plain(seconds, 6)} s of planning each, in {output}", file=sys.stderr)
     with resumable(output):
-        found = run_problems(wanted, settings, output, executor, workers, address, update)
+        found = ippc.run_problems(wanted, settings, output, executor, workers, address, update)
     if page is not None:
         command = f"fsmdp ippc {' '.join(problems)} --seconds {seconds:g}"
         if online_episodes:
             command += f" --online-episodes {online_episodes}"
-        write_page(read_results(output), page, f"`{command}`")
+        ippc.write_page(ippc.read_results(output), page, f"`{command}`")
     failed = [str(problem) for problem, result in found.items() if "error" in result]
-    offline, online = scores(found, "mean"), scores(found, "online_mean")
+    offline, online = ippc.scores(found, "mean"), ippc.scores(found, "online_mean")
     if as_json:
         rows = [asdict(problem) | dict(result) for problem, result in found.items()]
         print_json(
