@@ -18,7 +18,7 @@ import polars as pl
 from rich.console import Console
 
 import fsmdp
-from fsmdp.reproduction.ippc.run import DOMAINS
+from fsmdp.reproduction.ippc import DOMAINS
 
 LAST = 100
 TARGETS = {"PSRL-Factored, solver": (0.9, 9), "UCRL, solver": (0.5, 6)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fsmdp.experiments.executors.local import use_one_thread
+from fsmdp.experiments.local import use_one_thread
 
 use_one_thread()
 
@@ -19,7 +19,7 @@ console = Console(highlight=False)
 
 def sweep(runs, episodes, model="sysadmin:ring:8", learner="psrl"):
     """A specification with one run for each seed."""
-    from fsmdp.experiments.reading import specify
+    from fsmdp.experiments.specification import specify
 
     return specify(
         {

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import typer.main
 
-from fsmdp.cli.app import SECTIONS, in_words
+from fsmdp.cli.app import OF_LEARNERS, SECTIONS, default_text, in_words, written_out
 from fsmdp.cli.entry import app
-from fsmdp.cli.lists import OF_LEARNERS, default_text, written_out
 from fsmdp.experiments.learners import options_of
 from fsmdp.learning.learners.registry import LEARNERS
 from fsmdp.solver.engine import ENGINES

@@ -134,7 +134,7 @@ def test_code_is_compiled_again_when_anything_that_it_can_use_has_changed():
     needed = compiled.needed_sources(simulate)
     for part in ("simulation/simulate.py", "policies/arrays.py", "model/lookup.py", "compiled.py"):
         assert compiled.PACKAGE / part in needed
-    for part in ("cli/plan.py", "learning/run/learn.py", "bounds/joint.py"):
+    for part in ("cli/plan.py", "learning/run.py", "bounds/joint.py"):
         assert compiled.PACKAGE / part not in needed
     before = compiled.stamp_of(frozenset(needed))
     assert before != compiled.stamp_of(frozenset(needed - {compiled.PACKAGE / "model/lookup.py"}))

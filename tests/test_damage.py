@@ -11,7 +11,7 @@ import pytest
 
 import fsmdp
 from fsmdp import ModelError, domains
-from fsmdp.experiments.executors.local import LocalExecutor
+from fsmdp.experiments.local import LocalExecutor
 from fsmdp.experiments.runner import compare
 from fsmdp.experiments.store import SPECIFICATION_TEXT, Store, frame_bytes, read_frame, read_results
 from fsmdp.foundation.disk import seal
@@ -19,7 +19,7 @@ from fsmdp.io.models import to_dict
 from fsmdp.io.rddl.build import Imported
 from fsmdp.io.rddl.loading import recall, store
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.learning.run.history import SERIES
+from fsmdp.learning.run import SERIES
 from fsmdp.policies.arrays import policy_to_arrays
 from fsmdp.reproduction.claim import Evidence, Form
 from fsmdp.reproduction.reproduce import read_evidence, write_evidence

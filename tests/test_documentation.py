@@ -16,8 +16,8 @@ import typer.main
 import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.domains import DOMAINS
-from fsmdp.experiments.executors.protocol import EXECUTORS
-from fsmdp.experiments.reading import read_specification
+from fsmdp.experiments.executors import EXECUTORS
+from fsmdp.experiments.specification import read_specification
 from fsmdp.io.rddl.sources import find_source
 from fsmdp.io.readers import BASES, READERS, read_basis
 from fsmdp.learning.cells.confidence import CONFIDENCE

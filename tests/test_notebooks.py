@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 import fsmdp
-from fsmdp.report.summary import summarise
+from fsmdp.report.curves import summarise
 from tests.experiments.sweeps import Here
 
 RING = fsmdp.domains.sysadmin(3)

@@ -1,7 +1,5 @@
 """Gymnasium is heavy, so the environments are registered when, and only if, it is imported."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import fsmdp
-from fsmdp.reproduction.ippc.run import read_results
+from fsmdp.reproduction.ippc import read_results
 from tests.experiments.sweeps import assert_readable, episodes_of
 from tests.experiments.test_killed import TEXT
 

@@ -8,8 +8,8 @@ import pytest
 
 import fsmdp
 from fsmdp import ModelError
-from fsmdp.experiments.reading import specify
 from fsmdp.experiments.runner import compare
+from fsmdp.experiments.specification import specify
 from fsmdp.learning.learners.registry import LEARNERS
 from fsmdp.simulation.environment import Absorbing
 from tests import lying

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from fsmdp.cli import entry
 from fsmdp.cli.demo import _best_values, _progress
-from fsmdp.experiments.work import Seen
+from fsmdp.experiments.runner import Seen
 
 SMALL = ("--machines", "3", "--large", "14", "--episodes", "20", "--workers", "1", "--seeds", "2")
 

@@ -11,7 +11,7 @@ from fsmdp.cli import entry as cli
 from fsmdp.cli import learn as learn_command
 from fsmdp.experiments.store import read_results
 from fsmdp.foundation.numbers import with_error
-from fsmdp.report.summary import chance_of_regret, returns_of
+from fsmdp.report.curves import chance_of_regret, returns_of
 
 RING = "sysadmin:ring:3:horizon=4"
 

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from fsmdp.cli import lists
+from fsmdp.cli import app as lists
 from fsmdp.cli.app import NARROWEST, SECTIONS
 from fsmdp.cli.discover import MOST_EPISODES
 from fsmdp.cli.entry import app

@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+from fsmdp.experiments.runner import execute
 from fsmdp.experiments.store import CHECKPOINT
-from fsmdp.experiments.work import execute
 
 MARKER = "died"
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from fsmdp.cli import start
-from fsmdp.experiments import runner, work
+from fsmdp.experiments import runner
 
 usual = Path.replace
 seen = 0
@@ -27,7 +27,7 @@ def execute(task):
     global seen
     seen = 0
     Path.replace = replace
-    return work.execute(task)
+    return runner.execute(task)
 
 
 def replace(self, target):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars
 
-from fsmdp.experiments.reading import specify
+from fsmdp.experiments.specification import specify
 from fsmdp.experiments.store import EPISODES, RUNS
 
 RING = {

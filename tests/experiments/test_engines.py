@@ -5,7 +5,7 @@ from tests.experiments.dying import MARKER, Deadly
 from tests.experiments.sweeps import episodes_of, ring
 
 from fsmdp.errors import ExperimentError
-from fsmdp.experiments.executors.protocol import choose_executor
+from fsmdp.experiments.executors import choose_executor
 from fsmdp.experiments.runner import compare
 
 SWEEP = ring(episodes=100, learners=[{"learner": "psrl"}, {"learner": "ucrl", "replan": "episode"}])

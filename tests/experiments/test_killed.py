@@ -14,8 +14,8 @@ import psutil
 import pytest
 from tests.experiments.sweeps import assert_readable, episodes_of
 
-from fsmdp.experiments.reading import read_specification
 from fsmdp.experiments.runner import compare
+from fsmdp.experiments.specification import read_specification
 from fsmdp.experiments.store import CHECKPOINT, RUNS, read_results
 
 TEXT = """

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 import fsmdp
 from fsmdp.cli.entry import app
 from fsmdp.errors import ModelError
-from fsmdp.experiments.reading import read_specification, specify
 from fsmdp.experiments.runner import compare
-from fsmdp.experiments.specification import Specification
+from fsmdp.experiments.specification import Specification, read_specification, specify
 from fsmdp.experiments.store import Store, read_results
 from fsmdp.io.readers import read_basis, read_model
 
@@ -352,15 +351,15 @@ def test_the_command_line_takes_a_function(folder, monkeypatch):
 def test_runs_made_longer_go_on_and_end_as_if_they_had_never_stopped(tmp_path, monkeypatch):
     compare(ring(episodes=40), tmp_path / "grown", Here())
     made = []
-    from fsmdp.experiments import work
+    from fsmdp.experiments import runner
 
-    real = work.build_learner
+    real = runner.build_learner
 
     def note(*arguments):
         made.append(real(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(work, "build_learner", note)
+    monkeypatch.setattr(runner, "build_learner", note)
     longer = ring(episodes=60, learners=[*ring_learners(), {"learner": "random"}])
     results = compare(longer, tmp_path / "grown", Here())
     assert not results.missing

@@ -9,8 +9,7 @@ import fsmdp
 from fsmdp.domains import sysadmin
 from fsmdp.errors import ModelError
 from fsmdp.experiments.learners import build_learner, resolve_options
-from fsmdp.experiments.reading import read_specification, safe_name, specify
-from fsmdp.experiments.specification import Specification
+from fsmdp.experiments.specification import Specification, read_specification, safe_name, specify
 from fsmdp.learning.learners.registry import LEARNERS
 
 TEXT = """

@@ -15,11 +15,11 @@ from tests.experiments.sweeps import RING, Here, episodes_of, ring
 
 import fsmdp
 from fsmdp.errors import ExperimentError, ModelError
-from fsmdp.experiments import runner, work
-from fsmdp.experiments.executors.protocol import ClusterExecutor, choose_executor
+from fsmdp.experiments import runner
+from fsmdp.experiments.executors import ClusterExecutor, choose_executor
 from fsmdp.experiments.folder import is_held_as, locked
 from fsmdp.experiments.learners import completed_options
-from fsmdp.experiments.runner import compare, learn_in_folder
+from fsmdp.experiments.runner import Place, compare, learn_in_folder
 from fsmdp.experiments.specification import Specification
 from fsmdp.experiments.store import (
     CHECKPOINT,
@@ -30,10 +30,9 @@ from fsmdp.experiments.store import (
     read_results,
     write_json,
 )
-from fsmdp.experiments.work import Place
 from fsmdp.foundation import disk as arrays
 from fsmdp.foundation.disk import seal
-from fsmdp.report.summary import Interval, summarise
+from fsmdp.report.curves import Interval, summarise
 
 DEADLINE = 300.0  # so that a test that hangs fails in the end; nothing else depends on it
 
@@ -107,7 +106,7 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
     class Stopped(BaseException):
         pass
 
-    real = work.build_learner
+    real = runner.build_learner
 
     def stop_in_the_middle(*arguments):
         learner = real(*arguments)
@@ -121,7 +120,7 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
         learner.replan = replan
         return learner
 
-    monkeypatch.setattr(work, "build_learner", stop_in_the_middle)
+    monkeypatch.setattr(runner, "build_learner", stop_in_the_middle)
     last = ring().runs[-1]
     with pytest.raises(Stopped):
         compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
@@ -134,7 +133,7 @@ def test_a_run_goes_on_from_its_checkpoint(whole, tmp_path, monkeypatch):
         learner.replan = lambda: (plans.append(1), plan())[1]
         return learner
 
-    monkeypatch.setattr(work, "build_learner", count_plans)
+    monkeypatch.setattr(runner, "build_learner", count_plans)
     compare(ring(seeds=[1], learners=[{"learner": "psrl"}]), tmp_path, Here())
     assert episodes_of(tmp_path)[last.id] == episodes_of(whole[1])[last.id]
     assert Store(tmp_path).checkpoint(last.id).exists()
@@ -165,7 +164,7 @@ def test_a_bug_in_a_learner_is_kept_with_its_traceback(tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(work, "build_learner", broken)
+    monkeypatch.setattr(runner, "build_learner", broken)
     results = compare(ring(), tmp_path, Here())
     assert {run.message for run in results.runs} == {"ZeroDivisionError: by nothing"}
     assert "in broken" in results.runs[0].facts["traceback"]
@@ -175,7 +174,7 @@ def test_a_run_without_memory_says_so_in_a_sentence(tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(work, "build_learner", fail)
+    monkeypatch.setattr(runner, "build_learner", fail)
     results = compare(ring(), tmp_path, Here())
     assert all(run.message.startswith("there was not enough memory") for run in results.runs)
     assert all(run.facts["traceback"] is None for run in results.runs)
@@ -250,7 +249,7 @@ def test_a_worker_without_the_folder_leaves_no_checkpoint(tmp_path):
     compare(ring(seeds=1, learners=[{"learner": "psrl"}]), tmp_path / "here", engine)
     task = engine.tasks[-1]
     Store(tmp_path / "here").checkpoint(task.setting.id).unlink()
-    files = work.execute(task)  # the lock is free by now, so the folder is not the driver's
+    files = runner.execute(task)  # the lock is free by now, so the folder is not the driver's
     assert files.episodes == episodes_of(tmp_path / "here")[task.setting.id]
     assert not Store(tmp_path / "here").checkpoint(task.setting.id).exists()
 

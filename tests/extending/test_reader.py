@@ -48,6 +48,7 @@ def corridor(tmp_path, monkeypatch):
             lambda text: text.endswith(".corridor"),
             read_corridor,
             lambda _: (path.name for path in tmp_path.glob("*.corridor")),
+            usage="FILE.corridor, a line of cells",
         )
     )
     yield "hall.corridor"
@@ -72,6 +73,12 @@ def test_every_command_reads_the_new_format(corridor, tmp_path):
         'learners = [{ learner = "random" }]\n'
     )
     assert command("compare", "sweep.toml", "--workers", "1")["rows"][0]["done"] == 1
+
+
+def test_the_new_format_is_listed(corridor):
+    shown = CliRunner().invoke(app, ["inspect", "--list"], env={"COLUMNS": "200"}).output
+    assert "FILE.corridor, a line of cells" in shown
+    assert "plan-file" not in shown  # it only refuses
 
 
 def test_shells_complete_the_new_format(corridor):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsmdp
-from fsmdp.experiments.executors.protocol import EXECUTORS
+from fsmdp.experiments.executors import EXECUTORS
 from fsmdp.report import write_report
 from fsmdp.report.charts import Chart, Line, Panel
 from fsmdp.report.curves import CHARTS

@@ -8,10 +8,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fsmdp.cli import entry, lists
+from fsmdp.cli import app as lists
+from fsmdp.cli import entry
 from fsmdp.domains import DOMAINS
 from fsmdp.errors import ModelError
-from fsmdp.experiments.executors.protocol import EXECUTORS, choose_executor
+from fsmdp.experiments.executors import EXECUTORS, choose_executor
 from fsmdp.foundation.registry import Registry
 from fsmdp.io.readers import BASES
 from fsmdp.report.curves import CHARTS
@@ -117,7 +118,7 @@ def test_a_name_is_replaced_only_when_asked():
 
 
 def test_entries_that_stand_elsewhere_are_imported_when_they_are_asked_for():
-    things = Registry("thing", places={"pi": "math:pi", "gone": "no_such_module:thing"})
+    things = Registry("thing", import_paths={"pi": "math:pi", "gone": "no_such_module:thing"})
     things.register("mine", 1)
     assert list(things) == ["pi", "gone", "mine"]
     assert len(things) == 3

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fsmdp
-from fsmdp.reproduction.ippc.run import DOMAINS
+from fsmdp.reproduction.ippc import DOMAINS
 
 gym = pytest.importorskip("pyRDDLGym")
 

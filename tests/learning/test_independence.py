@@ -321,7 +321,7 @@ def transitions(model, episodes, seed):
 
 
 def test_evidence_is_a_quotient_of_chances():
-    from fsmdp.discovery.independence import log_evidence
+    from fsmdp.discovery.discover import log_evidence
 
     # Two outcomes: the mixture gives 1/2 * 3/4 to the same pair twice, independence gives 1.
     twice = np.array([[2, 0], [0, 0]])

@@ -26,7 +26,7 @@ from fsmdp.online.continuations import (
 )
 from fsmdp.online.rollouts import Rollouts, paired, survivors, winner
 from fsmdp.policies.resolve import resolve
-from fsmdp.reproduction.ippc.run import DOMAINS
+from fsmdp.reproduction.ippc import DOMAINS
 from fsmdp.simulation.simulate import compile_model
 
 

@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 import pytest
 from fabricated import BEST, LEARNERS, fabricate, facts_of_ring
 
-from fsmdp.report.charts import COLORS, DASHES, Role, learner_styles, mark_text
+from fsmdp.report.charts import COLORS, DASHES, Role, learner_styles, mark_text, network_chart
 from fsmdp.report.curves import (
+    Interval,
     columns_shown,
     effort_chart,
     finals_chart,
@@ -17,12 +18,12 @@ from fsmdp.report.curves import (
     log_regret_chart,
     model_charts,
     regret_chart,
+    rows_of_model,
     summary_frame,
     trials_of_model,
     value_chart,
 )
 from fsmdp.report.interactive import plotly_figure
-from fsmdp.report.network import network_chart
 from fsmdp.report.page import (
     certified,
     mean_and_half_width,
@@ -32,7 +33,6 @@ from fsmdp.report.page import (
     with_interval,
 )
 from fsmdp.report.print_figures import power_of_ten, printed
-from fsmdp.report.summary import Interval, rows_of_model
 
 UNKNOWN = {"ring-6": facts_of_ring(known=False)}
 

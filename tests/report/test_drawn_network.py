@@ -6,8 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from fsmdp.report.charts import printable
-from fsmdp.report.network import fill_in, name_sides, network_chart, place
+from fsmdp.report.charts import fill_in, name_sides, network_chart, place, printable
 
 
 @pytest.mark.parametrize("seed", range(5))

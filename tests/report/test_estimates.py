@@ -7,11 +7,11 @@ from scipy import stats
 from fsmdp.report.curves import (
     MOST_POINTS,
     fit_slope,
+    half_widths,
     moving_mean,
     positive_in_last_half,
     thinned,
 )
-from fsmdp.report.summary import half_widths
 
 
 def test_half_widths_are_those_of_the_t_interval():

@@ -7,8 +7,8 @@ from matplotlib import pyplot
 from tests.experiments.sweeps import Here
 
 import fsmdp
-from fsmdp.experiments.reading import specify
 from fsmdp.experiments.runner import compare
+from fsmdp.experiments.specification import specify
 from fsmdp.report.curves import moving_mean
 from fsmdp.report.plot import dependencies, short_names
 from fsmdp.simulation.rollout import record

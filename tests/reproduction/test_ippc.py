@@ -7,19 +7,23 @@ from typer.testing import CliRunner
 
 from fsmdp import ModelError
 from fsmdp.cli.entry import app
-from fsmdp.reproduction.ippc import run as running
-from fsmdp.reproduction.ippc.page import draw, others, page, scores, write_page
-from fsmdp.reproduction.ippc.run import (
+from fsmdp.reproduction import ippc as running
+from fsmdp.reproduction.ippc import (
     DOMAINS,
     PLANNERS,
     Problem,
     Settings,
     Task,
+    draw,
+    others,
+    page,
     play,
     published,
     read_problems,
     read_results,
     run_problems,
+    scores,
+    write_page,
 )
 
 TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)

@@ -17,7 +17,6 @@ from fsmdp.reproduction.claim import (
     note_verdict,
 )
 from fsmdp.reproduction.claims import notes
-from fsmdp.reproduction.notes import deviations, networks, programs, theorems
 
 
 def silent(_):
@@ -68,40 +67,40 @@ def test_the_verdict_follows_the_rows_and_not_what_was_written_beside_them(
 
 
 def test_a_radius_that_covers_is_not_found_wrong():
-    table = deviations.coverage(most=1000, runs=300, seed=0)
+    table = notes.coverage(most=1000, runs=300, seed=0)
     harmless = table.with_columns(low=polars.lit(0.0), at_some_time=polars.lit(0.01))
-    assert note_verdict(deviations.random_visits(harmless).row()) == NOT_SEEN
+    assert note_verdict(notes.random_visits(harmless).row()) == NOT_SEEN
     failing = table.with_columns(low=polars.lit(0.2))
-    assert note_verdict(deviations.random_visits(failing).row()) == NOT_REPAIRED
+    assert note_verdict(notes.random_visits(failing).row()) == NOT_REPAIRED
 
 
 def test_radii_for_more_are_wider():
     visits = np.arange(1.0, 2000.0)
-    radii = deviations.radii(visits)
-    assert (radii[deviations.PAPER] > radii[deviations.ONE]).all()
-    assert (radii[deviations.ALL][100:] > radii[deviations.ONE][100:]).all()
+    radii = notes.radii(visits)
+    assert (radii[notes.PAPER] > radii[notes.ONE]).all()
+    assert (radii[notes.ALL][100:] > radii[notes.ONE][100:]).all()
 
 
 def test_the_exact_chance_of_leaving_the_ball_is_that_of_the_binomial():
     # radius of the mean with 4 visits and chance 0.5: 0.51, so nothing is outside.
-    assert deviations.chance_of_leaving(4, 0.5) == 0.0
+    assert notes.chance_of_leaving(4, 0.5) == 0.0
     # With 100 visits: 0.102, so counts up to 39 and from 61 on are.
     expected = sum(math.comb(100, count) for count in range(40)) / 2**99
-    assert deviations.chance_of_leaving(100, 0.5) == pytest.approx(expected)
+    assert notes.chance_of_leaving(100, 0.5) == pytest.approx(expected)
 
 
 def test_a_known_model_leaves_slack_only_where_v_is_not_linear():
-    assert programs.slack_in_the_limit(influence(4, 2, horizon=4)) == pytest.approx(0, abs=1e-9)
-    assert programs.slack_in_the_limit(sysadmin(4, horizon=5)) > 0.01
+    assert notes.slack_in_the_limit(influence(4, 2, horizon=4)) == pytest.approx(0, abs=1e-9)
+    assert notes.slack_in_the_limit(sysadmin(4, horizon=5)) > 0.01
 
 
 def test_the_swap_misses_its_maximum_without_the_functions_scopes():
-    found = networks.scopes(draws=20, seed=3)
+    found = notes.scopes(draws=20, seed=3)
     assert found.wrong > 0.1
     assert found.remaining < 1e-12
 
 
 def test_constants_of_the_corollary_count_cells_with_width_two():
-    structure = theorems.alike(n_parents=3)
+    structure = notes.alike(n_parents=3)
     # 6 functions of a binary variable with 8 assignments of parents, one action group, horizon 5.
-    assert theorems.corrected_constants(structure) == (6 * 5 * 5 * 2, 6 * 4 * (2 * 5 * 8 + 1))
+    assert notes.corrected_constants(structure) == (6 * 5 * 5 * 2, 6 * 4 * (2 * 5 * 8 + 1))

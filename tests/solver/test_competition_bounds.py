@@ -8,7 +8,7 @@ from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.clock import NO_LIMIT
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.model.basis import Basis
-from fsmdp.reproduction.ippc.run import DOMAINS
+from fsmdp.reproduction.ippc import DOMAINS
 from fsmdp.solver.engines.programs import regions_of
 from fsmdp.solver.techniques import Tightening
 

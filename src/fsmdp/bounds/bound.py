@@ -99,6 +99,18 @@ class StartProof(Proof, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenProof:
+    """What a plan file says of a proof: what it calls it, its bound, JSON and arrays."""
+
+    kind: str
+    upper_bound: float
+    json: Mapping[str, Any]
+    arrays: Arrays
+    variables: Sequence[Variable]
+    horizon: int | None
+
+
 class FiledProof(StartProof, Protocol):
     """A proof of a bound at the start that a file can hold, and its checker proves again.
 
@@ -110,19 +122,8 @@ class FiledProof(StartProof, Protocol):
         ...
 
     @classmethod
-    def read(
-        cls,
-        kind: str,
-        upper_bound: float,
-        given: Mapping[str, Any],
-        arrays: Arrays,
-        variables: Sequence[Variable],
-        horizon: int | None,
-    ) -> Self:
-        """The proof that a file has; a ValueError if it is none. Whether it holds is not checked.
-
-        `kind` is what the file calls it, `given` its JSON.
-        """
+    def read(cls, given: GivenProof) -> Self:
+        """The proof that a file has; a ValueError if it is none. It is not checked here."""
         ...
 
     @staticmethod

@@ -6,8 +6,6 @@ variables; what is nearly a combination of them is replaced by its remainder, an
 exactly is left out. Weights of the user's functions are those of the coordinates times a matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

@@ -6,8 +6,6 @@ step and action. The master's value is a lower bound on the program's, and its w
 the oracle's violations are feasible: their value is an upper bound. The gap decides when to stop.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from contextlib import suppress

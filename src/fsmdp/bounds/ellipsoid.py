@@ -15,8 +15,6 @@ Source: Groetschel, Lovasz and Schrijver, Geometric Algorithms and Combinatorial
 by bisection, the cuts through the objective do the same without starting again.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field

@@ -4,14 +4,11 @@ No elimination, no messages, no splitting of weights into two parts: what the pl
 compared with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from fsmdp.errors import PlanningError
@@ -19,14 +16,14 @@ from fsmdp.exact.flat import enumerate_states
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Floats, Integers, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerated:
     """Numbers of every state and action: h_j(s), R(s, a), and bounds on E[h_j(s') | s, a]."""
 
-    states: NDArray[np.int64]  # (n_states, n_variables)
+    states: Integers  # (n_states, n_variables)
     features: Floats  # (n_states, n_functions)
     rewards: Floats  # (n_actions, n_states)
     low: Floats  # (n_actions, n_states, n_functions)

@@ -1,7 +1,5 @@
 """From a solver's weights to a plan: certify, lift, and take the best bound there is."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """HiGHS: the only file that imports it."""
 
-from __future__ import annotations
-
 import time
 from functools import cached_property
 from typing import Any
@@ -9,11 +7,10 @@ from typing import Any
 import clarabel
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.bounds.clock import NO_LIMIT, Clock, Solution, Status, Stopped, dual_bound, unsolved
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 SIMPLEX = "simplex"
 
@@ -143,12 +140,12 @@ class LiveProgram:
         self._listens = True
 
 
-def pack_basis(basis: SimplexBasis) -> NDArray[np.int64]:
+def pack_basis(basis: SimplexBasis) -> Integers:
     """How every column, and then every row, stands in a basis."""
     return np.array([int(one) for one in (*basis.col_status, *basis.row_status)])
 
 
-def unpack_basis(packed: NDArray[np.int64], n_columns: int) -> SimplexBasis:
+def unpack_basis(packed: Integers, n_columns: int) -> SimplexBasis:
     """The inverse of `pack_basis`."""
     statuses = [highspy.HighsBasisStatus(int(one)) for one in packed]
     basis = SimplexBasis()

@@ -9,13 +9,10 @@ with no sign to guess; a known model needs no such pair. With an infinite horizo
 which follows itself.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from fsmdp.bounds.bellman import (
@@ -39,7 +36,7 @@ from fsmdp.bounds.planner import Planner, Seconds, Size, Solver, Tolerance, log,
 from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import Stagewise
 from fsmdp.errors import ModelError, PlanningError
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +85,8 @@ class JointProgram:
     cost: Floats = field(repr=False)
     matrix: sparse.csr_matrix = field(repr=False)
     lower: Floats = field(repr=False)
-    free: NDArray[np.int64] = field(repr=False)  # coordinates that are a column
-    split: NDArray[np.int64] = field(repr=False)  # coordinates that are a difference of two columns
+    free: Integers = field(repr=False)  # coordinates that are a column
+    split: Integers = field(repr=False)  # coordinates that are a difference of two columns
     conditioning: Conditioning = field(repr=False)
     n_steps: int
     scale: float
@@ -239,7 +236,7 @@ def _solve(
 
 def _needs_two_columns(
     network: BellmanNetwork, intervals: Intervals, w_norm: float | None, n_coordinates: int
-) -> NDArray[np.bool_]:
+) -> Booleans:
     """Weights whose sign matters: backed up from an interval of some width, or of bounded norm.
 
     A pair of columns for any other weight could grow without end and change nothing.

@@ -12,8 +12,6 @@ exact; what subtracting rounds off, and what rounds when values are translated b
 bounds, so that they hold for the model as it was given.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

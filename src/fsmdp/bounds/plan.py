@@ -20,12 +20,12 @@ from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, facts_table, percent_at_most, upper
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers, Lookup
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
-from fsmdp.policies.resolve import Described
+from fsmdp.policies.resolve import Described, actions_in
 
 if TYPE_CHECKING:
     from fsmdp.model.mdp import FactoredMDP
@@ -233,8 +233,6 @@ class Plan:
         Of actions that are made of variables, names, or in place of positions a row of values.
         Far faster than asking for one after another: decisions are compiled, on all cores.
         """
-        from fsmdp.policies.resolve import actions_in
-
         chosen = actions_in(self.policy, self.policy, states, step)
         if positions:
             return chosen

@@ -1,7 +1,5 @@
 """Planners: each is its options; `plan` takes a model, `solve` a problem."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

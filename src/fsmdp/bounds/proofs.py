@@ -7,23 +7,30 @@ unit, what it writes to a plan file (`written`, `read`), and what the checker pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, Strict
 
-from fsmdp.bounds.bound import Arrays, FiledProof, LinearProof, Program, StartProof, linear_proof
+from fsmdp.bounds.bound import (
+    Arrays,
+    FiledProof,
+    GivenProof,
+    LinearProof,
+    Program,
+    StartProof,
+    linear_proof,
+)
 from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.problem import problem_of_model
 from fsmdp.errors import WidthError
 from fsmdp.foundation.kinds import Document
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Variable, table_size
 from fsmdp.reductions.invariants import SumInvariant, count_each_nonzero, prove
 from fsmdp.reductions.reduction import Reduced, StateMap
@@ -110,22 +117,14 @@ class StateValues:
         return {"states": "all" if self.states is None else "listed", "boxes": boxes}, arrays
 
     @classmethod
-    def read(
-        cls,
-        kind: str,
-        upper_bound: float,
-        given: Mapping[str, Any],
-        arrays: Arrays,
-        variables: Sequence[Variable],
-        horizon: int | None,
-    ) -> StateValues:
+    def read(cls, given: GivenProof) -> StateValues:
         """States and boxes of the model's variables, and finite values where there are any."""
-        found = StatesFile.model_validate(given)
-        sizes = np.array([variable.size for variable in variables])
+        found, arrays = StatesFile.model_validate(given.json), given.arrays
+        sizes = np.array([variable.size for variable in given.variables])
         number, states = table_size(sizes.tolist()), None
         if found.states == "listed":
             states = arrays["states"]
-            kind_of = _kind_of_states(variables)
+            kind_of = _kind_of_states(given.variables)
             if (
                 states.dtype != kind_of
                 or states.shape[1:] != sizes.shape
@@ -133,7 +132,7 @@ class StateValues:
             ):
                 raise ValueError("states: expected a row of values of variables for each state")
             number = len(states)
-        values = None if horizon is not None else finite(arrays, "values", (number,))
+        values = None if given.horizon is not None else finite(arrays, "values", (number,))
         for box in found.boxes:
             used = {*box.variables, *box.kept}
             distinct = all(
@@ -146,7 +145,7 @@ class StateValues:
             if states is None:
                 raise ValueError("start_proof: boxes: expected none with all states")
         boxes = tuple(Box(box.variables, tuple(box.values), box.kept) for box in found.boxes)
-        return cls(kind, upper_bound, None, states, values, boxes)
+        return cls(given.kind, given.upper_bound, None, states, values, boxes)
 
     @staticmethod
     def proved(

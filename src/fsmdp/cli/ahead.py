@@ -1,7 +1,5 @@
 """Compiling ahead, while the package is installed: what plans and learners use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
@@ -11,7 +9,7 @@ from fsmdp.compiled import is_ready, set_ready
 from fsmdp.foundation.threads import cores
 from fsmdp.learning.learners.psrl import PSRLFactored
 from fsmdp.learning.learners.ucrl import UCRLFactored
-from fsmdp.learning.run.learn import learn
+from fsmdp.learning.run import learn
 from fsmdp.model.basis import Basis
 from fsmdp.solver.warmup import PARTS, SIMULATION, tiny, warm_up
 

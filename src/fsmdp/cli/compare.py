@@ -1,4 +1,4 @@
-"""`fsmdp compare`."""
+"""`fsmdp compare` and `fsmdp report`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import Address, AsJson, ExecutorName, Quiet, command
-from fsmdp.cli.screen import print_json, resumable
+from fsmdp.cli.app import Address, AsJson, ExecutorName, Quiet, Seed, command
+from fsmdp.cli.screen import print_json, print_lines, print_table, resumable, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import plain, upper
 
 if TYPE_CHECKING:
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
-    from fsmdp.report.summary import Row
+    from fsmdp.report.curves import Row
 
 FIGURES = {
     "mean_return_last": "return_last_tenth",
@@ -65,9 +65,9 @@ def compare_command(
     A specification that names modules (my_module:make) is refused without --allow-code: importing
     them runs their code. The exit code is 1 if runs failed: the last line says how many.
     """
-    from fsmdp.experiments.reading import read_specification
     from fsmdp.experiments.runner import compare, default_folder
-    from fsmdp.report.summary import summarise
+    from fsmdp.experiments.specification import read_specification
+    from fsmdp.report.curves import summarise
 
     began = time.perf_counter()
     asked, text = read_specification(specification, allow_code=allow_code)
@@ -133,13 +133,8 @@ def _row_facts(row: Row) -> dict[str, Any]:
 
 
 def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: float) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     specification = results.specification
     one_seed = len(specification.seeds) == 1
-    console = Console(emoji=False)
     for model in specification.models:
         facts = results.models[model.id]
         best = "V* unknown"
@@ -147,31 +142,34 @@ def _show_rows(results: Results, rows: tuple[Row, ...], folder: str, seconds: fl
             best = f"V* = {plain(facts.start_value_exact, 5, facts.scale)}"
         elif facts.plan_upper_bound is not None:
             best = f"V* at most {upper(facts.plan_upper_bound, 5, facts.scale)}"
-        table = Table(
-            title=escape(f"{model.model}, basis {facts.basis}: {best}"),
-            caption=f"{plural(specification.episodes, 'episode')}, {_spread(specification)}",
-        )
-        table.add_column("learner")
-        for heading in ("return, last tenth", "regret", "replans", "seconds"):
-            table.add_column(heading, justify="right")
-        for row in rows:
-            if row.model == model.id:
-                name = escape(row.trials.label)
-                table.add_row(
-                    name + (f" [{row.failed} failed]" if row.done and row.failed else ""),
+        headings = ("return, last tenth", "regret", "replans", "seconds")
+        print_table(
+            f"{model.model}, basis {facts.basis}: {best}",
+            ("learner", *headings),
+            [
+                (
+                    row.trials.label
+                    + (f" [{row.failed} failed]" if row.done and row.failed else ""),
                     *(
                         "failed" if not row.done else _shown(row, figure, one_seed)
                         for figure in FIGURES.values()
                     ),
                 )
-        console.print(table)
-    for row in rows:
-        if row.message is not None:
-            console.print(f"failed: {row.trials.name} on {row.model}: {row.message}", markup=False)
-    console.print(
-        f"{plural(len(results.runs), 'run')} in {seconds:.1f} s; for figures:", highlight=False
+                for row in rows
+                if row.model == model.id
+            ],
+            right=headings,
+            caption=f"{plural(specification.episodes, 'episode')}, {_spread(specification)}",
+        )
+    print_lines(
+        *(
+            f"failed: {row.trials.name} on {row.model}: {row.message}"
+            for row in rows
+            if row.message is not None
+        ),
+        f"{plural(len(results.runs), 'run')} in {seconds:.1f} s; for figures:",
     )
-    console.print(f"fsmdp report {folder}", markup=False, highlight=False, soft_wrap=True)
+    print_lines(f"fsmdp report {folder}", soft_wrap=True)
 
 
 def _spread(specification: Specification) -> str:
@@ -183,7 +181,7 @@ def _spread(specification: Specification) -> str:
 
 def _shown(row: Row, name: str, one_seed: bool) -> str:
     """A figure with its interval over seeds; the regret of one seed with the chance in its run."""
-    from fsmdp.report.summary import Interval, chance_of_regret, returns_of
+    from fsmdp.report.curves import Interval, chance_of_regret, returns_of
 
     found = row.figures.get(name)
     if found is None:
@@ -192,3 +190,54 @@ def _shown(row: Row, name: str, one_seed: bool) -> str:
         (run,) = row.trials.runs
         return str(Interval(found.mean, chance_of_regret(returns_of(run))))
     return str(found)
+
+
+@command(
+    "report",
+    "fsmdp report runs/ring",
+    "fsmdp report runs/ring --output pages/ring --json",
+)
+def report_command(
+    runs: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of runs.")],
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder to write into; RUNS/report unless given."),
+    ] = None,
+    figures: Annotated[
+        bool, typer.Option(help="Draw figures for papers too, which takes most of the time.")
+    ] = True,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a folder of runs into one page, figures for papers and a table."""
+    from fsmdp.report import write_report
+
+    began = time.perf_counter()
+    with working("reading runs", quiet or as_json) as update:
+
+        def progress(done: int, in_all: int) -> None:
+            spent = time.perf_counter() - began
+            left = spent * (in_all - done) / done
+            update(f"drawing figures: {done} of {in_all}, {left:.0f} s left")
+
+        report = write_report(runs, output, figures=figures, progress=progress)
+    if as_json:
+        facts = {
+            "models": list(report.models),
+            "report": str(report.path),
+            "summary": str(report.summary),
+            "figures": [str(path) for path in report.figures],
+            "bytes": report.path.stat().st_size,
+            "failed": list(report.failed),
+            "missing": list(report.missing),
+            "seed": seed,  # taken by every command; nothing here is random
+            "seconds": time.perf_counter() - began,
+        }
+        print_json(facts)
+        return
+    print(report.path)
+    if not quiet:
+        for ids, what in ((report.failed, "failed"), (report.missing, "not finished")):
+            if ids:
+                print(f"{what}: {', '.join(ids)}")

@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsmdp.cli.app import AsJson, Quiet, Seed, command
-from fsmdp.cli.screen import collect_warnings, print_json, resumable, run_bars, working
+from fsmdp.cli.screen import (
+    collect_warnings,
+    print_json,
+    print_lines,
+    print_table,
+    resumable,
+    run_bars,
+    working,
+)
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import count_of_states, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fsmdp.experiments.runner import Seen
     from fsmdp.experiments.specification import Specification
     from fsmdp.experiments.store import Results
-    from fsmdp.experiments.work import Seen
 
 LEARNERS = (
     {"learner": "ucrl", "label": "UCRL-Factored", "known_rewards": True},
@@ -104,7 +112,7 @@ def _plan(machines: int, seed: int, silent: bool) -> dict[str, Any]:
 
 
 def _specify(machines: int, large: int, episodes: int, seeds: range) -> Specification:
-    from fsmdp.experiments.reading import specify
+    from fsmdp.experiments.specification import specify
 
     return specify(
         {
@@ -150,7 +158,7 @@ def _progress(best: Sequence[float | None], seen: Sequence[Seen]) -> list[tuple[
 
 def _rows(results: Results, model: str) -> list[dict[str, Any]]:
     """A row for each learner: regret against V*, or at most that against the certified bound."""
-    from fsmdp.report.summary import Interval, summarise
+    from fsmdp.report.curves import Interval, summarise
 
     facts = results.models[model]
     rows = []
@@ -189,46 +197,44 @@ def _rows(results: Results, model: str) -> list[dict[str, Any]]:
 
 def _with_interval(row: dict[str, Any]) -> str:
     """A regret and half its interval over seeds; chance alone may take one below 0."""
-    from fsmdp.report.summary import Interval
+    from fsmdp.report.curves import Interval
 
     return str(Interval(row["regret"], row["regret_half_width"]))
 
 
 def _show(rows: list[dict[str, Any]], seconds: float) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
 
-    console = Console(emoji=False)
     several = any(row["regret_half_width"] is not None for row in rows)
     spread = "means over seeds, ± half a 95 % interval" if several else "one seed"
-    table = Table(
-        box=SIMPLE_HEAD,
-        title="Regret: how much less a run earned than the best policy would have",
-        caption=f"{spread}; bases: pairs, and singles for the "
-        "large ring; ≤: against the certified bound, since V* is not known at that "
-        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s in all",
-    )
-    for heading in ("model", "states", "width", "learner", "replans", "regret", "gap"):
-        left = heading in ("model", "learner")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    shown = []
     last = None
     for row in rows:
         first = row["model"] != last
         last = row["model"]
         gap = row["certified_gap"]
-        table.add_row(
-            f"ring {row['model'].rpartition(':')[2]}" if first else "",
-            count_of_states(row["log10_states"]) if first else "",
-            f"{row['induced_width']}" if first else "",
-            row["learner"],
-            "" if row["replans"] is None else f"{row['replans']:.0f}",
-            "refused"
-            if row["regret"] is None
-            else ("≤ " if row["regret_is_bound"] else "") + _with_interval(row),
-            "" if gap is None or not first else percent(gap),
+        shown.append(
+            (
+                f"ring {row['model'].rpartition(':')[2]}" if first else "",
+                count_of_states(row["log10_states"]) if first else "",
+                f"{row['induced_width']}" if first else "",
+                row["learner"],
+                "" if row["replans"] is None else f"{row['replans']:.0f}",
+                "refused"
+                if row["regret"] is None
+                else ("≤ " if row["regret_is_bound"] else "") + _with_interval(row),
+                "" if gap is None or not first else percent(gap),
+            )
         )
-    console.print(table)
-    for row in rows:
-        if row["message"] is not None:
-            console.print(f"{row['learner']}: {row['message']}", markup=False, highlight=False)
+    print_table(
+        "Regret: how much less a run earned than the best policy would have",
+        ("model", "states", "width", "learner", "replans", "regret", "gap"),
+        shown,
+        right=("states", "width", "replans", "regret", "gap"),
+        no_wrap=True,
+        box=SIMPLE_HEAD,
+        caption=f"{spread}; bases: pairs, and singles for the "
+        "large ring; ≤: against the certified bound, since V* is not known at that "
+        f"size; gap: the certified gap of the known model's plan; {seconds:.0f} s in all",
+    )
+    print_lines(*(f"{row['learner']}: {row['message']}" for row in rows if row["message"]))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsmdp.cli.app import AsJson, Model, Quiet, Seed, command
-from fsmdp.cli.screen import print_json
+from fsmdp.cli.screen import print_json, print_lines, print_table
+from fsmdp.foundation.checks import plural
 
 if TYPE_CHECKING:
     from fsmdp.discovery.discover import Discovery, Edge
@@ -89,30 +90,26 @@ def _parent(edge: Edge) -> str:
 
 
 def _show(found: Discovery, seconds: float) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from fsmdp.discovery.discover import STATE
-    from fsmdp.foundation.checks import plural
 
-    console = Console(emoji=False, markup=False, highlight=False)
-    table = Table(
-        title=f"{plural(len(found.evidence), 'edge')} in {found.n_transitions:,} transitions",
+    rows = []
+    for name in found.parents:
+        parents = [_parent(edge) for edge in found.evidence if edge.child == name]
+        rows.append((name, ", ".join(parents) or "none", ", ".join(found.apart[name])))
+    print_table(
+        f"{plural(len(found.evidence), 'edge')} in {found.n_transitions:,} transitions",
+        ("variable", "parents", "moves otherwise under"),
+        rows,
         caption=f"none of them wrong with probability {1 - found.delta:g}, if each variable's true "
         "parents are among those found or seem to matter",
     )
-    for heading in ("variable", "parents", "moves otherwise under"):
-        table.add_column(heading)
-    for name in found.parents:
-        parents = [_parent(edge) for edge in found.evidence if edge.child == name]
-        table.add_row(name, ", ".join(parents) or "none", ", ".join(found.apart[name]))
-    console.print(table)
+    lines = []
     for pair in found.together:
         provided = "" if pair.given == STATE else ", if the parents found of one of them are all"
-        console.print(f"drawn together: {pair.one}, {pair.other}{provided}")
+        lines.append(f"drawn together: {pair.one}, {pair.other}{provided}")
     for edge in found.undecided[:MOST_UNDECIDED]:
-        console.print(f"undecided: {edge.parent} -> {edge.child}: {edge.reason}")
+        lines.append(f"undecided: {edge.parent} -> {edge.child}: {edge.reason}")
     if len(found.undecided) > MOST_UNDECIDED:
         more = len(found.undecided) - MOST_UNDECIDED
-        console.print(f"and {more} more that are undecided (--json lists all)")
-    console.print(f"{seconds:.1f} s")
+        lines.append(f"and {more} more that are undecided (--json lists all)")
+    print_lines(*lines, f"{seconds:.1f} s")

@@ -1,42 +1,18 @@
 """All commands, and how they end."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fsmdp.cli import (
-    compare,
-    demo,
-    discover,
-    inspect,
-    ippc,
-    learn,
-    plan,
-    report,
-    reproduce,
-    simulate,
-    verify,
-)
+from fsmdp.cli import compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify
 from fsmdp.cli.app import app
+from fsmdp.errors import FsmdpError, SizeError
+from fsmdp.foundation.threads import address_space, is_shortage
 
-COMMANDS = (
-    demo,
-    inspect,
-    plan,
-    verify,
-    ippc,
-    simulate,
-    learn,
-    discover,
-    compare,
-    report,
-    reproduce,
-)
-"""Modules whose import registers a command, in the order of the help."""
+COMMANDS = (compare, demo, discover, inspect, learn, plan, reproduce, simulate, verify)
+"""Modules whose import registers commands."""
 
 THREADED, FRAMES = 2**29, 2**31
 ADDRESS_SPACE = {
@@ -54,8 +30,6 @@ SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–"
 
 def run() -> int:
     """Run the command line and give its exit code; what a user can mend is one line."""
-    from fsmdp.errors import FsmdpError, SizeError
-    from fsmdp.foundation.threads import is_shortage
 
     print_anything()
     try:
@@ -83,8 +57,6 @@ def run() -> int:
 
 def _check_address_space(arguments: Sequence[str]) -> None:
     """Refuse a limit (`ulimit -v`) in which a command's libraries abort instead of raising."""
-    from fsmdp.errors import SizeError
-    from fsmdp.foundation.threads import address_space
 
     name = next((one for one in arguments if not one.startswith("-")), "")
     needed = ADDRESS_SPACE.get(name, 0)

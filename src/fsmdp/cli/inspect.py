@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import AsJson, Quiet, Seed, command
-from fsmdp.cli.lists import complete_model
-from fsmdp.cli.screen import print_json, working
+from fsmdp.cli.app import AsJson, Quiet, Seed, command, complete_model
+from fsmdp.cli.screen import print_facts, print_json, print_table, working
+from fsmdp.foundation.checks import plural, show_count
 from fsmdp.foundation.numbers import count_of_states
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def inspect_command(
         ),
     ] = None,
     list_domains: Annotated[
-        bool, typer.Option("--list", help="List domains and their options.")
+        bool, typer.Option("--list", help="List domains, their options, and readers.")
     ] = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -70,9 +70,6 @@ def inspect_command(
 
 def _survey(text: str, seed: int, quiet: bool, as_json: bool) -> None:
     """A line for each problem of a domain, or of the whole repository."""
-    from rich.console import Console
-    from rich.table import Table
-
     from fsmdp.io.rddl import survey
 
     domain = text.removeprefix("rddl:")
@@ -81,21 +78,21 @@ def _survey(text: str, seed: int, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json({"model": text, "seed": seed, "problems": found.frame().to_dicts()})
         return
-    table = Table(title=f"RDDL problems: {len(found.imported)} of {len(found.reports)} imported")
-    for heading in ("problem", "status", "variables", "actions", "width", "reason"):
-        left = heading in ("problem", "status", "reason")
-        table.add_column(heading, justify="left" if left else "right")
+    rows = []
     for one in found.reports:
         numbers = ("" if n is None else f"{n}" for n in (one.variables, one.actions, one.width))
-        table.add_row(one.name, one.status, *numbers, one.reason)
-    Console(emoji=False, markup=False).print(table)
+        rows.append((one.name, one.status, *numbers, one.reason))
+    sizes = ("variables", "actions", "width")
+    print_table(
+        f"RDDL problems: {len(found.imported)} of {len(found.reports)} imported",
+        ("problem", "status", *sizes, "reason"),
+        rows,
+        right=sizes,
+    )
 
 
 def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
     """What is in an RDDL problem, and whether it can be imported, before it is."""
-    from rich.console import Console
-    from rich.table import Table
-
     from fsmdp.io.rddl import report
     from fsmdp.io.readers import read_rddl_name
 
@@ -108,12 +105,7 @@ def _show_problem(text: str, seed: int, quiet: bool, as_json: bool) -> bool:
             facts = {"status": found.status, "reason": found.reason}
             print_json({"model": text, "seed": seed} | facts)
         return imported
-    table = Table(title=found.name, show_header=False, min_width=60)
-    table.add_column(style="bold")
-    table.add_column()
-    for name, words in found.rows():
-        table.add_row(name, words)
-    Console(emoji=False, markup=False).print(table)
+    print_facts(found.name, found.rows())
     return imported
 
 
@@ -158,15 +150,6 @@ def model_facts(model: Any) -> dict[str, Any]:
 
 
 def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from fsmdp.foundation.checks import plural
-
-    console = Console(emoji=False)
-    table = Table(title=str(model), show_header=False, min_width=60)
-    table.add_column(style="bold")
-    table.add_column()
     count = facts["variables"]
     each = " each" if count > 1 else ""
     sizes = ", ".join(map(str, facts["sizes"]))
@@ -184,12 +167,8 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     ]
     if facts["latents"]:
         rows.insert(2, ("latents", f"{facts['latents']}"))
-    for name, text in rows:
-        table.add_row(name, text)
-    console.print(table)
-    networks = Table(title="Cost networks, by basis and elimination", min_width=60)
-    for heading in ("basis", "functions", "cells", "elimination", "width", "largest table", "rows"):
-        networks.add_column(heading, justify="right" if heading != "basis" else "left")
+    print_facts(str(model), rows)
+    networks = []
     for name, basis in facts["bases"].items():
         for size in basis["networks"]:
             numbers = (
@@ -197,15 +176,14 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
                 if size["refused"]
                 else [str(size["induced_width"]), f"{size['largest_table']:,}", f"{size['rows']:,}"]
             )
-            networks.add_row(
-                name, f"{basis['functions']}", f"{basis['cells']:,}", size["elimination"], *numbers
-            )
-    console.print(networks)
+            sizes_of_basis = (f"{basis['functions']}", f"{basis['cells']:,}", size["elimination"])
+            networks.append((name, *sizes_of_basis, *numbers))
+    columns = ("functions", "cells", "elimination", "width", "largest table", "rows")
+    title = "Cost networks, by basis and elimination"
+    print_table(title, ("basis", *columns), networks, right=columns, min_width=60)
 
 
 def _actions_text(facts: Mapping[str, Any]) -> str:
-    from fsmdp.foundation.checks import plural, show_count
-
     count = show_count(facts["actions"])
     made_of = facts["action_variables"]
     return f"{count} joint ones, of {plural(made_of, 'variable')}" if made_of else count
@@ -240,10 +218,8 @@ def shown_default(value: object) -> str:
 
 
 def _show_domains(as_json: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from fsmdp.domains.registry import DOMAINS
+    from fsmdp.io.readers import READERS
 
     if as_json:
         print_json(
@@ -258,11 +234,7 @@ def _show_domains(as_json: bool) -> None:
             }
         )
         return
-    console = Console(emoji=False)
-    table = Table(title="Domains: write name:value:… or name:option=value:…", show_lines=True)
-    table.add_column("domain", style="bold")
-    table.add_column("what it is")
-    table.add_column("options (those marked * also without their names), with their defaults")
+    rows = []
     for domain in DOMAINS.values():
         defaults = defaults_of(domain)
         options = "\n".join(
@@ -270,9 +242,21 @@ def _show_domains(as_json: bool) -> None:
             + (f" ({shown_default(defaults[name])})" if name in defaults else "")
             for place, (name, kind) in enumerate(domain.options.items())
         )
-        table.add_row(domain.name, domain.summary, options)
-    console.print(table)
-    console.print(
-        "Besides these: rddl:DOMAIN:INSTANCE (with the extra 'rddl') and JSON model files.",
-        highlight=False,
+        rows.append((domain.name, domain.summary, options))
+    print_table(
+        "Domains: write name:value:… or name:option=value:…",
+        (
+            "domain",
+            "what it is",
+            "options (those marked * also without their names), with their defaults",
+        ),
+        rows,
+        bold=("domain",),
+        show_lines=True,
+    )
+    print_table(
+        "Readers: what a model may be written as",
+        ("reader", "text"),
+        [(one.name, one.usage) for one in READERS.values() if one.usage is not None],
+        bold=("reader",),
     )

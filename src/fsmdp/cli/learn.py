@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, check_output, command
-from fsmdp.cli.lists import OF_LEARNERS, complete, learners
-from fsmdp.cli.screen import episodes_bar, print_json
+from fsmdp.cli.app import (
+    OF_LEARNERS,
+    AsJson,
+    BasisName,
+    Model,
+    Quiet,
+    Seed,
+    check_output,
+    command,
+    complete,
+    learners,
+)
+from fsmdp.cli.screen import episodes_bar, print_facts, print_json, print_lines
+from fsmdp.errors import ModelError
 from fsmdp.foundation.numbers import plain, upper, with_error
 
 if TYPE_CHECKING:
@@ -54,10 +65,9 @@ def learn_command(
     as_json: AsJson = False,
 ) -> None:
     """Run a learner, which is told the structure but no probabilities, on episodes of a model."""
-    from fsmdp.experiments.executors.local import use_one_thread
+    from fsmdp.experiments.local import use_one_thread
 
     use_one_thread()
-    from fsmdp.errors import ModelError
     from fsmdp.experiments.learners import find_learner, resolve_options
 
     began = time.perf_counter()
@@ -95,7 +105,6 @@ def learn_command(
 
 def _given(options: list[str]) -> dict[str, str]:
     """Options of the learner by name."""
-    from fsmdp.errors import ModelError
 
     given: dict[str, str] = {}
     for one in options:
@@ -123,7 +132,7 @@ def _learn(
     from fsmdp.experiments.folder import check_horizon, exact_start_value
     from fsmdp.experiments.learners import build_learner
     from fsmdp.io.readers import read_basis, read_model
-    from fsmdp.learning.run.learn import learn
+    from fsmdp.learning.run import learn
 
     model = read_model(model_text)
     check_horizon(model, model_text, "model")
@@ -146,7 +155,7 @@ def _specify(
     model_text: str, learner: str, given: dict[str, str], basis: str, episodes: int, seed: int
 ) -> Specification:
     """The run as a sweep of one."""
-    from fsmdp.experiments.reading import specify
+    from fsmdp.experiments.specification import specify
 
     return specify(
         {
@@ -183,7 +192,7 @@ def _noting(show: Any) -> Any:
 def _figures(
     frame: polars.DataFrame, best: float | None, learner: str, heuristic: bool, planning: float
 ) -> dict[str, Any]:
-    from fsmdp.report.summary import chance_of_regret, mean_return_last
+    from fsmdp.report.curves import chance_of_regret, mean_return_last
 
     last = frame[-1].row(0, named=True)
     returns = frame["returns"].to_numpy()
@@ -211,16 +220,9 @@ def _regret(figures: dict[str, Any]) -> str:
 
 
 def _show_run(figures: dict[str, Any], output: str | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     best, most = figures["start_value_exact"], figures["observable_regret_bound"]
-    table = Table(title=escape(figures["model"]), show_header=False, min_width=60)
-    table.add_column(style="bold")
-    table.add_column()
     heuristic = " (heuristic: no guarantee)" if figures["heuristic"] else ""
-    for name, text in (
+    facts = (
         ("learner", figures["learner"] + heuristic),
         ("episodes", f"{figures['episodes']}"),
         ("mean return, last tenth", plain(figures["mean_return_last"], 6)),
@@ -232,10 +234,7 @@ def _show_run(figures: dict[str, Any], output: str | None) -> None:
         ),
         ("replans", f"{figures['replans']}"),
         ("seconds", f"{figures['seconds']:.2f}, planning {figures['seconds_planning']:.2f}"),
-    ):
-        table.add_row(name, escape(text))
-    console = Console(emoji=False)
-    console.print(table)
+    )
+    print_facts(figures["model"], facts)
     if output is not None:
-        hint = f"for figures: fsmdp report {output}"
-        console.print(hint, markup=False, highlight=False, soft_wrap=True)
+        print_lines(f"for figures: fsmdp report {output}", soft_wrap=True)

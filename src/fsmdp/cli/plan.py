@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsmdp.cli import lists
-from fsmdp.cli.app import AsJson, Model, Quiet, Seed, check_output, command
-from fsmdp.cli.screen import collect_warnings, episodes_bar, print_json, working
+from fsmdp.cli.app import (
+    AsJson,
+    Model,
+    Quiet,
+    Seed,
+    bases,
+    check_output,
+    command,
+    complete,
+    methods,
+)
+from fsmdp.cli.screen import collect_warnings, episodes_bar, print_facts, print_json, working
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.numbers import bound_text, lower, percent, plain, with_error
 from fsmdp.foundation.progress import listening
@@ -52,12 +61,12 @@ def plan_command(
         typer.Option(
             metavar="NAME",
             help="Basis: BASES, or grown, the solver's own.",
-            autocompletion=lists.complete(lists.bases),
+            autocompletion=complete(bases),
         ),
     ] = GROWN,
     method: Annotated[
         str,
-        typer.Option(metavar="NAME", help="METHODS.", autocompletion=lists.complete(lists.methods)),
+        typer.Option(metavar="NAME", help="METHODS.", autocompletion=complete(methods)),
     ] = "auto",
     weights: Annotated[
         str,
@@ -271,13 +280,6 @@ def row_of(line: Line, scale: float = 0.0) -> str:
 
 
 def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=str(model), show_header=False, min_width=60)
-    table.add_column(style="bold")
-    table.add_column()
     scale = model.largest_size_of_return
     gap = facts["gap"]
     bound = bound_text(facts["upper_bound"], gap is not None and gap.attained, scale)
@@ -295,7 +297,7 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
     elif "online_mean" in facts:
         earned = with_error(facts["online_mean"], facts["online_standard_error"], scale)
         online.append(("on line", f"{earned} over {plural(facts['online_episodes'], 'episode')}"))
-    for name, text in (
+    facts_shown = (
         ("certified upper bound", f"{bound}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
@@ -305,11 +307,9 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         ("seconds", f"{facts['seconds']:.2f}"),
         ("chosen", "\n".join(facts["choices"])),
         *(("note", note) for note in facts["notes"]),
-    ):
-        table.add_row(name, escape(text))
-    if output is not None:
-        table.add_row("plan", escape(output))
-    Console(emoji=False).print(table)
+        *(() if output is None else (("plan", output),)),
+    )
+    print_facts(str(model), facts_shown)
 
 
 def _rows_of_program(facts: dict[str, Any], scale: float) -> list[tuple[str, str]]:

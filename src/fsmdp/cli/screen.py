@@ -1,12 +1,10 @@
 """What commands show while they work."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -100,6 +98,49 @@ def run_bars(
                 bars.update(task, completed=done, note=note)
 
         yield show
+
+
+def print_lines(*lines: str, soft_wrap: bool = False) -> None:
+    """Lines on the output stream, as they are: brackets are no markup, numbers have no colours."""
+    from rich.console import Console
+
+    console = Console(emoji=False, markup=False, highlight=False)
+    for line in lines:
+        console.print(line, soft_wrap=soft_wrap)
+
+
+def print_table(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Container[str] = (),
+    bold: Container[str] = (),
+    no_wrap: bool = False,
+    **options: Any,
+) -> None:
+    """A table on the output stream, its texts as they are; columns of `right` hold numbers."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    columns = (
+        Column(
+            heading,
+            justify="right" if heading in right else "left",
+            style="bold" if heading in bold else "",
+            no_wrap=no_wrap,
+        )
+        for heading in headings
+    )
+    table = Table(*columns, title=title, **options)
+    for row in rows:
+        table.add_row(*row)
+    Console(emoji=False, markup=False).print(table)
+
+
+def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
+    """What is known of one thing, a row for each fact."""
+    print_table(title, ("fact", ""), facts, bold=("fact",), show_header=False, min_width=60)
 
 
 def print_json(data: Any) -> None:

@@ -1,16 +1,13 @@
 """`fsmdp simulate`."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated, Any
 
 import typer
 
-from fsmdp.cli import lists
-from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, command
-from fsmdp.cli.screen import episodes_bar, print_json, working
-from fsmdp.foundation.checks import plural
+from fsmdp.cli.app import AsJson, BasisName, Model, Quiet, Seed, command, complete, policies
+from fsmdp.cli.screen import episodes_bar, print_json, print_lines, working
+from fsmdp.foundation.checks import plural, show, show_names
 from fsmdp.foundation.numbers import plain, with_error
 
 
@@ -29,7 +26,7 @@ def simulate_command(
             metavar="POLICY",
             help="random, plan (made now), optimal (small models), the name of an action to "
             "repeat, or a plan file written by fsmdp plan --output.",
-            autocompletion=lists.complete(lists.policies),
+            autocompletion=complete(policies),
         ),
     ] = "random",
     basis: BasisName = "singles",
@@ -82,21 +79,17 @@ def simulate_command(
     if as_json:
         print_json(facts)
         return
-    from rich.console import Console
-
     scale = model.largest_size_of_return
     how = (
         policy if online is None else f"{policy}, with {plain(online, 6)} ms of rollouts a decision"
     )
     earned = with_error(runs.mean, runs.standard_error, scale)
-    Console(emoji=False).print(
+    print_lines(
         f"{model}\n{how}: {earned} (standard error) over "
         f"{episodes:,} episodes of {plural(runs.steps, 'step')} (from "
         f"{plain(facts['lowest'], 6, scale)} to "
         f"{plain(facts['highest'], 6, scale)}), "
         f"{facts['steps_per_second']:,.0f} steps/s",
-        highlight=False,
-        markup=False,
     )
 
 
@@ -109,7 +102,6 @@ def _read_policy(model: Any, text: str, basis: str) -> Any:
 
     from fsmdp.errors import ModelError
     from fsmdp.exact.solve import solve_exactly
-    from fsmdp.foundation.checks import show, show_names
     from fsmdp.io.plans import load_plan
     from fsmdp.io.readers import read_basis
     from fsmdp.solver.plan import plan

@@ -1,7 +1,5 @@
 """A learner that is not told who depends on whom: it finds out while it learns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,15 +9,14 @@ import numpy as np
 
 from fsmdp.discovery.parents import Limits, Search
 from fsmdp.discovery.transitions import Transitions
-from fsmdp.foundation.checks import as_whole
+from fsmdp.foundation.checks import as_choice, as_probability, as_scale, as_whole
 from fsmdp.foundation.kinds import WHOLE, Positive, Probability
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.kernel import count_episodes, counts_of
-from fsmdp.learning.learners.learner import NEVER, Acting, Planned
+from fsmdp.learning.learners.learner import NEVER, Acting, Planned, heuristic_label
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.learners.ucrl import UCRLFactored
-from fsmdp.learning.options import as_choice, as_probability, as_scale, heuristic_label
 from fsmdp.model.actions import ListedActions
 from fsmdp.model.cases import Cases
 from fsmdp.model.rewards import Reward

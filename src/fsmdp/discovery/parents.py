@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from fsmdp.discovery.transitions import Transitions
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 LARGEST_BLOCK = 2**22
 """Entries that are counted at a time."""

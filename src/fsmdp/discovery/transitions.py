@@ -1,7 +1,5 @@
 """Transitions: what came before, what was done, what came next."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +12,8 @@ from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.learning.environments import first_action, reader_of
 from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Integers
 from fsmdp.model.variables import Variable, as_variables
 from fsmdp.policies.joint import random_actions
 from fsmdp.policies.resolve import RANDOM

@@ -1,7 +1,5 @@
 """Gridworld: an agent among randomly moving objects; occupancies exclude one another, V* is 0."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fsmdp.domains.registry import Domain, check_probability, check_whole, register

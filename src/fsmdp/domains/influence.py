@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.domains.registry import (
     Domain,
@@ -25,7 +24,7 @@ from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import check_horizon
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Variable
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Influence:
     discount: float = 1.0
     seed: int = 0
     neighbours: Sequence[Sequence[int]] | None = None
-    graph: NDArray[np.int64] = field(init=False, repr=False)  # (nodes, degree)
+    graph: Integers = field(init=False, repr=False)  # (nodes, degree)
     choice: Floats = field(init=False, repr=False)  # (degree,)
     rates: Floats = field(init=False, repr=False)  # (1 + campaigns, nodes)
     costs: Floats = field(init=False, repr=False)  # (1 + campaigns,)
@@ -237,13 +236,13 @@ def influence(
     return Influence(nodes, campaigns, horizon, listening, discount, seed, neighbours).model()
 
 
-def _next_opinion(copied: NDArray[np.int64], rate: float) -> Floats:
+def _next_opinion(copied: Integers, rate: float) -> Floats:
     """P(next | parents, coin, choice): axes parents, coin, choice, next value."""
     convinced = np.stack([copied, np.full(copied.shape, rate)], axis=-2)
     return np.stack([1 - convinced, convinced], axis=-1)
 
 
-def _checked_graph(nodes: int, neighbours: Sequence[Sequence[int]] | None) -> NDArray[np.int64]:
+def _checked_graph(nodes: int, neighbours: Sequence[Sequence[int]] | None) -> Integers:
     if neighbours is None:
         return (np.arange(nodes)[:, None] + RING_WITH_CHORDS) % nodes
     remedy = "give a list of node numbers for each node"

@@ -1,7 +1,5 @@
 """Maintenance: units that stand in for one another, and a shock that takes all of them at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fsmdp.domains.registry import Domain, check_probability, check_whole, register

@@ -1,7 +1,5 @@
 """Proposition 1: models whose V* is linear in every basis while Q* is linear in hardly any."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fsmdp.domains.registry import Domain, check_whole, register

@@ -41,8 +41,6 @@ def register_environment(gymnasium: ModuleType, domain: Domain) -> None:
 
 def make_domain_env(domain: str, render_mode: str | None = None, **options: Any) -> FactoredEnv:
     """The environment of a domain built with the given options."""
-    from fsmdp.errors import ModelError
-    from fsmdp.foundation.checks import show
     from fsmdp.simulation.environment import make_env
 
     build = DOMAINS[domain].build

@@ -1,7 +1,5 @@
 """SysAdmin: machines in a network that fail, drag their dependants down, and can be rebooted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 

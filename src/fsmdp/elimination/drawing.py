@@ -9,8 +9,7 @@ from fsmdp.elimination.compiled_schedule import FlatSchedule, advance
 from fsmdp.elimination.max_sum import add_terms, begin_blocks, block_offsets, scratch, write_entry
 from fsmdp.elimination.network import Network
 from fsmdp.elimination.schedule import Schedule
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 
 def log_counts(schedule: Schedule, flat: FlatSchedule) -> Floats:

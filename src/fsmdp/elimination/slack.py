@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsmdp.elimination.schedule import Schedule, Term
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.reading import CHECKPOINT_EVERY, DEFAULT_BASIS, safe_name, specify
+from fsmdp.experiments.runner import Progress, default_folder
 from fsmdp.experiments.runner import compare as run
-from fsmdp.experiments.runner import default_folder
+from fsmdp.experiments.specification import CHECKPOINT_EVERY, DEFAULT_BASIS, safe_name, specify
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.disk import make_folder
 from fsmdp.foundation.progress import check_progress
@@ -18,8 +18,7 @@ from fsmdp.io.models import save
 from fsmdp.model.mdp import FactoredMDP
 
 if TYPE_CHECKING:
-    from fsmdp.experiments.executors.protocol import Executor
-    from fsmdp.experiments.runner import Progress
+    from fsmdp.experiments.executors import Executor
     from fsmdp.experiments.store import Results
 
 Model = str | FactoredMDP | Mapping[str, Any]

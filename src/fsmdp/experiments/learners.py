@@ -8,26 +8,26 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fsmdp.errors import ModelError
-from fsmdp.experiments.specification import Option
 from fsmdp.foundation.checks import show, suggest
 from fsmdp.foundation.kinds import NUMBER, SWITCH, WHOLE, Kind, Reading
-from fsmdp.io.import_paths import (
+from fsmdp.io.readers import (
+    BASES,
     IMPORT_PATH,
     call_function,
     import_function,
     is_import_path,
+    is_written,
     make_from,
     module_hint,
+    read_basis,
 )
-from fsmdp.io.readers import BASES, is_written, read_basis
-from fsmdp.learning.learners.learner import check_learner
+from fsmdp.learning.learners.learner import Learner, check_learner
 from fsmdp.learning.learners.registry import LEARNERS, LearnerContext, LearnerEntry, Options, Value
 from fsmdp.model.structure import Structure
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from fsmdp.learning.learners.learner import Learner
     from fsmdp.model.basis import Basis
     from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy
@@ -72,7 +72,7 @@ def basis_text() -> Kind:
     return Reading(f"one of {names}, a JSON file or my_module:function", _read_basis_text)
 
 
-def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Option]]:
+def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Value]]:
     """Kind and default of each option: a learner's own, then what it may be told."""
     options = dict(entry.options)
     if entry.uses_basis:
@@ -84,10 +84,10 @@ def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Option]]:
 
 def resolve_options(
     entry: LearnerEntry, given: Mapping[str, object], where: str
-) -> dict[str, Option]:
+) -> dict[str, Value]:
     """All options of a learner: those given, checked, and the defaults of the others."""
     options = options_of(entry)
-    found: dict[str, Option] = {name: default for name, (_, default) in options.items()}
+    found: dict[str, Value] = {name: default for name, (_, default) in options.items()}
     for name, value in given.items():
         if name not in options:
             hint = suggest(str(name), options) if options else "it has no options."
@@ -98,7 +98,7 @@ def resolve_options(
     return dict(entry.complete(found))
 
 
-def completed_options(learner: str, options: Mapping[str, Option]) -> dict[str, Option]:
+def completed_options(learner: str, options: Mapping[str, Value]) -> dict[str, Value]:
     """Options as an earlier release filled them in, with what it did of those that came later.
 
     As they are, where the learner or a value that it was given is no longer known.

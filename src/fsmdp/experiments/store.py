@@ -32,18 +32,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.specification import RunSetting, Specification
+from fsmdp.foundation import disk
 from fsmdp.foundation.checks import clip, is_number, is_whole, plural, show, show_names
-from fsmdp.foundation.disk import (
-    DIGEST,
-    check_digest,
-    check_seal,
-    digest_bytes,
-    make_folder,
-    read_file,
-    remove_leftovers,
-    seal,
-    write_file,
-)
 
 if TYPE_CHECKING:
     import polars
@@ -195,7 +185,7 @@ class Results:
     missing: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        from fsmdp.report.summary import results_table
+        from fsmdp.report.curves import results_table
 
         return results_table(self)
 
@@ -296,21 +286,21 @@ class Store:
 
     def make_folder(self) -> None:
         """The folder itself."""
-        make_folder(self.folder)
+        disk.make_folder(self.folder)
 
     def make_run_folders(self, specification: Specification) -> None:
         """A folder for each run, without what a killed process left that no one needs."""
         for run in specification.runs:
-            make_folder(self.run_folder(run.id))
+            disk.make_folder(self.run_folder(run.id))
         folders = [self.folder, *(self.run_folder(run.id) for run in specification.runs)]
         for folder in folders:
             for name in WRITTEN:
-                remove_leftovers(folder / name)
+                disk.remove_leftovers(folder / name)
 
     def write_specification(self, specification: Specification, text: str | None) -> None:
         """The specification with its defaults, and as the user wrote it."""
         if text is not None:
-            write_file(self.folder / SPECIFICATION_TEXT, text.encode())
+            disk.write_file(self.folder / SPECIFICATION_TEXT, text.encode())
         write_json(self.folder / SPECIFICATION, specification.to_dict())
 
     def write_models(self, models: Mapping[str, ModelFacts]) -> None:
@@ -330,8 +320,8 @@ class Store:
         folder, digests = self.run_folder(run_id), {}
         for name, content in ((EPISODES, files.episodes), (TIMINGS, files.timings)):
             if content is not None:
-                write_file(folder / name, content)
-                digests[name] = digest_bytes(content)
+                disk.write_file(folder / name, content)
+                digests[name] = disk.digest_bytes(content)
         write_json(folder / RUN, files.facts | {DIGESTS: digests})
 
     def read_specification(self) -> Specification | None:
@@ -368,10 +358,10 @@ class Store:
             return self._as_run(run.id, RunFiles(facts))
         frames = []
         for name in (EPISODES, TIMINGS):
-            content = read_file(folder / name, LARGEST_FRAME)
+            content = disk.read_file(folder / name, LARGEST_FRAME)
             remedy = "remove the run's folder and run `compare` again"
             digest = digests.get(name) if isinstance(digests, dict) else None
-            check_digest(digest, digest_bytes(content), str(folder / name), remedy)
+            disk.check_digest(digest, disk.digest_bytes(content), str(folder / name), remedy)
             frames.append(content)
         return self._as_run(run.id, RunFiles(facts, *frames))
 
@@ -387,7 +377,7 @@ class Store:
 
     def check_checkpoint(self, run: RunSetting, ended: Run | None = None) -> None:
         """Refuse a checkpoint that is damaged, or of another run; a run need not have one."""
-        from fsmdp.learning.run.checkpoint import check_whole
+        from fsmdp.learning.run import check_whole
 
         path = self.checkpoint(run.id)
         if path.is_file():
@@ -412,7 +402,7 @@ class Store:
             ) from None
 
     def _json(self, path: Path) -> dict[str, Any]:
-        content = read_file(path, LARGEST_JSON)
+        content = disk.read_file(path, LARGEST_JSON)
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -420,7 +410,7 @@ class Store:
         if not isinstance(found, dict):
             raise ModelError(f"{path}: expected a JSON object, found {found!r}; remove the file.")
         remedy = "use the release that wrote it, or remove it and run `compare` again"
-        check_seal(content, found.pop(DIGEST, None), str(path), remedy)
+        disk.check_seal(content, found.pop(disk.DIGEST, None), str(path), remedy)
         return found
 
 
@@ -511,7 +501,7 @@ def _has_ended(status: RunStatus) -> bool:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """A JSON file with a digest that appears whole or not at all, without NaN or infinity."""
-    write_file(path, seal(data, indent=1))
+    disk.write_file(path, disk.seal(data, indent=1))
 
 
 def frame_bytes(frame: polars.DataFrame) -> bytes:

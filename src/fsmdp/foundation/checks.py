@@ -1,7 +1,5 @@
 """Checks of what a user gives; an error says where, what was expected and found, what to do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, KeysView, Mapping, Set
 from difflib import get_close_matches
@@ -17,6 +15,11 @@ WIDTH = 80
 """Messages show no value, name or list in more characters than this."""
 
 EXACT_COUNT = 10**7
+
+LARGEST_OPTION = 1e12
+"""The largest number that makes sense as an option."""
+
+LARGEST_SEED = 2**128
 
 _SHORT = Repr()
 _SHORT.maxlevel = 4
@@ -122,6 +125,54 @@ def as_number(value: object, where: str, remedy: str) -> float:
     if not math.isfinite(number):
         raise ModelError(f"{where} is {show(value)}, expected a finite number; {remedy}.")
     return number
+
+
+def as_seed(seed: object) -> int:
+    """A seed of a random generator."""
+    return as_whole(seed, "seed", 0, LARGEST_SEED)
+
+
+def as_probability(value: object, where: str = "delta") -> float:
+    """A number strictly between 0 and 1: how often something may fail."""
+    if is_number(value) and 0 < value < 1:
+        return float(value)
+    raise ModelError(
+        f"{where}: expected a probability between 0 and 1, found {show(value)}; 0.05 is usual."
+    )
+
+
+def as_positive(value: object, where: str, remedy: str) -> float:
+    """A number above 0, small enough to be multiplied and added without overflow."""
+    if is_number(value) and 0 < value <= LARGEST_OPTION:
+        return float(value)
+    raise ModelError(
+        f"{where}: expected a number above 0 and at most {LARGEST_OPTION:g}, found {show(value)}; "
+        f"{remedy}."
+    )
+
+
+def as_not_negative(value: object, where: str, remedy: str) -> float:
+    """A number that is 0 or above, and as small as for `as_positive`."""
+    if is_number(value) and 0 <= value <= LARGEST_OPTION:
+        return float(value)
+    raise ModelError(
+        f"{where}: expected a number from 0 to {LARGEST_OPTION:g}, found {show(value)}; {remedy}."
+    )
+
+
+def as_scale(scale: object) -> float:
+    """What squared radii are multiplied by."""
+    return as_positive(scale, "scale", "1 is the theory's")
+
+
+def as_choice(value: object, where: str, choices: Iterable[str]) -> str:
+    """One of a few names."""
+    names = list(choices)
+    if isinstance(value, str) and value in names:
+        return value
+    raise ModelError(
+        f"{where}: expected one of {', '.join(names)}, found {show(value)}; choose one."
+    )
 
 
 def as_step(step: object, horizon: int | None) -> int:

@@ -1,7 +1,5 @@
 """Files on disk: written whole or not at all, read within limits."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Equality of what users build: by content, arrays and all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Options, declared by annotations: what they may be, how text is read, how values are checked."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Numbers as people write them: no powers of ten where a few digits do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal

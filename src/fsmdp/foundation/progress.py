@@ -1,7 +1,5 @@
 """Progress of what takes long, in a terminal and in a notebook: off unless it is asked for."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Registries: the only list of each kind of thing, to which any package can add."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -26,7 +24,7 @@ class Registry(Mapping[str, Entry]):
 
     Modules that other packages name as entry points are imported when a name is missing, or when
     all names are asked for: so they are known on the command line and in worker processes too.
-    `places` says where entries of ours are found, as `module:name`: they come first, and each is
+    `import_paths` are those of our own entries, as `module:name`: they come first, and each is
     imported when it is asked for, so that listing names imports nothing heavy. `entries` is the
     type of what `add` takes.
     """
@@ -36,11 +34,11 @@ class Registry(Mapping[str, Entry]):
         kind: str,
         *,
         entries: type[Entry] | None = None,
-        places: Mapping[str, str] = MappingProxyType({}),
+        import_paths: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind = kind
         self._type = entries
-        self._places = places
+        self._import_paths = import_paths
         self._entries: dict[str, Entry] = {}
 
     def add(self, entry: Entry) -> Entry:
@@ -59,7 +57,7 @@ class Registry(Mapping[str, Entry]):
                 f"{self.kind} {show(name)}: expected a name of letters, digits, '-', '_' and '.'; "
                 "choose another."
             )
-        if (name in self._entries or name in self._places) and not replace:
+        if (name in self._entries or name in self._import_paths) and not replace:
             raise ModelError(
                 f"{self.kind} {name!r} is registered already; choose another name, or pass "
                 "replace=True."
@@ -101,16 +99,16 @@ class Registry(Mapping[str, Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:
-            if name in self._places:
-                self._entries[name] = resolve_name(self._places[name])
+            if name in self._import_paths:
+                self._entries[name] = resolve_name(self._import_paths[name])
             else:
                 load_packages()
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        if name not in self._entries and name not in self._places:
+        if name not in self._entries and name not in self._import_paths:
             load_packages()
-        return name in self._entries or name in self._places
+        return name in self._entries or name in self._import_paths
 
     def __iter__(self) -> Iterator[str]:
         load_packages()
@@ -124,7 +122,7 @@ class Registry(Mapping[str, Entry]):
         return f"Registry({self.kind}: {', '.join(self._names())})"
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self._places, *self._entries)))
+        return tuple(dict.fromkeys((*self._import_paths, *self._entries)))
 
 
 def load_packages() -> None:

@@ -7,8 +7,6 @@ with the next seed, and NumPy makes the same generator of 0, (0, 0) and [0, 0, 0
 the parameters of a model from NumPy's generator of its seed, so that a seed keeps its model.
 """
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from hashlib import sha256

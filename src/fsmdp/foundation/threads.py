@@ -1,7 +1,5 @@
 """Work on all cores: compiled code does not hold the interpreter's lock."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

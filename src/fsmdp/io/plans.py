@@ -1,7 +1,5 @@
 """Plans as files: arrays and one line of JSON in an NPZ, read without pickle."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math
@@ -14,7 +12,7 @@ import numpy as np
 from pydantic import Field, Strict, StringConstraints, ValidationError
 
 from fsmdp.bounds.bellman import OF_ACTIONS, VIEWS, Restriction
-from fsmdp.bounds.bound import Arrays, Bound, FiledProof, LinearProof, Program
+from fsmdp.bounds.bound import Arrays, Bound, FiledProof, GivenProof, LinearProof, Program
 from fsmdp.bounds.certificate import Certificate, Witness
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import Candidate, Incumbent, Line
@@ -22,15 +20,8 @@ from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
 from fsmdp.bounds.proofs import PROOFS, Count, Positions, ReducedProof, filed, finite
 from fsmdp.elimination.schedule import Hint
 from fsmdp.errors import ModelError, PlanningError
+from fsmdp.foundation import disk
 from fsmdp.foundation.checks import clip, show
-from fsmdp.foundation.disk import (
-    array_bytes,
-    pack_json,
-    read_arrays,
-    seal,
-    unpack_json,
-    write_arrays,
-)
 from fsmdp.foundation.kinds import Document, explain
 from fsmdp.foundation.numbers import upper
 from fsmdp.io.models import ActionsFile, to_dict
@@ -186,7 +177,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         arrays |= {f"policy/{n}": a for n, a in policy_to_arrays(_compiled(plan)).items()}
     if bound.proof.upper_bound < certificate.upper_bound:
         _add_start(bound, about, arrays)
-    write_arrays(path, arrays | {"about": pack_json(about)}, compress=True)
+    disk.write_arrays(path, arrays | {"about": disk.pack_json(about)}, compress=True)
 
 
 def _provable(bound: Bound) -> Bound:
@@ -238,8 +229,8 @@ def _proved_at_start(
     from fsmdp.verification import checker, values
 
     try:
-        mine = checker.read_model(seal(to_dict(model)))
-        content = {name: array_bytes(array) for name, array in arrays.items()}
+        mine = checker.read_model(disk.seal(to_dict(model)))
+        content = {name: disk.array_bytes(array) for name, array in arrays.items()}
         claim = checker.claim_of(json.loads(json.dumps(about)), content, mine)
         held = checker.prove_invariants(mine, claim.invariants)
         found, rounding = proof.proved(mine, claim, held)
@@ -273,10 +264,10 @@ def _finite_only(one: Candidate | Incumbent | Line) -> dict[str, Any]:
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan written by `save_plan`; anything else is a ModelError."""
-    arrays = read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
+    arrays = disk.read_arrays(path, LARGEST_FILE, "plan", EXPECTED)
     where = show(str(path))
     try:
-        read = unpack_json(arrays["about"], LARGEST_TEXT, MOST_ITEMS)
+        read = disk.unpack_json(arrays["about"], LARGEST_TEXT, MOST_ITEMS)
         if not isinstance(read, dict):
             raise ValueError("its description is not an object")
     except (ValueError, KeyError) as error:
@@ -383,7 +374,9 @@ def _start_proof(
             raise ValueError("start_proof: expected one with at_start, and none without")
         return None
     kind = PROOFS.find(about.proof.replace(" ", "-"))
-    return kind.read(about.proof, about.at_start, given, arrays, variables, about.horizon)
+    return kind.read(
+        GivenProof(about.proof, about.at_start, given, arrays, variables, about.horizon)
+    )
 
 
 def _invariant_to_json(one: Invariant) -> dict[str, Any]:

@@ -25,11 +25,10 @@ from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.learners.learner import Acting, Learner
 from fsmdp.learning.learners.memory import memory_of
 from fsmdp.model.actions import ActionSpace
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Variable, table_size
 from fsmdp.policies.arrays import CompiledPolicy, act
 from fsmdp.simulation.environment import reset_environment, step_environment

@@ -1,7 +1,5 @@
 """Groups: where independence is stated, what is counted of each makes up a whole model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,11 +16,10 @@ from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases, by_actions
 from fsmdp.model.conditionals import Conditional
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, bound_table
+from fsmdp.model.tables import Floats, Integers, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.resolve import ArrayPolicy, array_policy

@@ -5,15 +5,13 @@ G bounds |h_j|. Cells stand where the paper counts assignments of parents and ac
 groups there are fewer of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_number, as_whole, show
+from fsmdp.foundation.checks import as_number, as_probability, as_whole, show
 from fsmdp.foundation.numbers import upper
-from fsmdp.learning.options import as_probability, check_stated, check_structure
+from fsmdp.learning.learners.learner import check_stated, check_structure
 from fsmdp.model.structure import Structure, sum_of_discounts
 from fsmdp.model.variables import table_size
 

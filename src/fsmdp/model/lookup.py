@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.cases import Cases
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Floats, Integers, Table
 from fsmdp.model.variables import Scope
-
-Integers = NDArray[np.int64]
 
 
 class Inputs(NamedTuple):

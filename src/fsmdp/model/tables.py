@@ -16,6 +16,8 @@ from fsmdp.foundation.equality import Compared
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
 

@@ -1,7 +1,5 @@
 """Actions tried in common scenarios, then a policy that improves on the way: compiled."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +8,8 @@ from numpy.typing import NDArray
 from fsmdp.compiled import compiled
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
-from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import deselect, locate, select
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.simulate import CompiledModel, draw_start, outcome_at, set_children
 
@@ -88,11 +86,15 @@ def hashed(multipliers: Keys, values: Integers, n_variables: int, step: int) -> 
 
 
 @compiled(inline="always")
-def find_visited_state(visited: VisitedStates, key: np.uint64) -> int:
-    """Where a key stands, or the empty entry where it would."""
-    size = len(visited.key)
+def find_key(keys: Keys, marks: Integers, least: int, key: np.uint64) -> int:
+    """Where a key stands in an open hash table, or the empty entry where it would.
+
+    Entries with a mark below `least` are empty. (`fsmdp.policies.hashed` compares whole states;
+    here 64 bits stand for one, and a collision costs no more than a worse decision.)
+    """
+    size = len(keys)
     slot = np.int64(key & np.uint64(size - 1))
-    while visited.visits[slot] > 0 and visited.key[slot] != key:
+    while marks[slot] >= least and keys[slot] != key:
         slot = (slot + 1) & (size - 1)
     return slot  # type: ignore[return-value]
 
@@ -491,7 +493,7 @@ def _follow(
     model, policy, variate, discount, first_step, multipliers, scenario, visited = setting
     kernels, rewards = model.kernels, model.rewards
     n_variables, n_inputs, n_actions = model.n_variables, model.n_inputs, model.n_actions
-    steps, memory = len(scenario.uniforms), len(scenario.key)
+    steps = len(scenario.uniforms)
     values, number = scenario.values, scenario.counts[0]
     kernel_tables, reward_tables = scenario.kernel_tables, scenario.reward_tables
     controlled = len(variate.worth) > 0
@@ -507,9 +509,7 @@ def _follow(
             break
         if step > began:
             key = hashed(multipliers, values, n_variables, step)
-            entry = np.int64(key & np.uint64(memory - 1))
-            while scenario.owner[entry] == number and scenario.key[entry] != key:
-                entry = (entry + 1) & (memory - 1)
+            entry = find_key(scenario.key, scenario.owner, number, key)
             if scenario.owner[entry] == number:
                 total += scenario.following[entry]
                 end = step
@@ -520,7 +520,7 @@ def _follow(
                 scenario.entry[step] = entry
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
-            slot = find_visited_state(visited, key)
+            slot = find_key(visited.key, visited.visits, 1, key)
             if n_inputs > n_variables:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
                 slot = -1

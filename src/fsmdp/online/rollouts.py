@@ -1,7 +1,5 @@
 """Rollouts: a policy that tries every action in the state it is in before its incumbent goes on."""
 
-from __future__ import annotations
-
 import math
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -15,9 +13,8 @@ from fsmdp.foundation.checks import as_number, as_step, as_whole
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import cores
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import State
 from fsmdp.online.continuations import (
     ControlVariate,

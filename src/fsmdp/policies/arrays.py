@@ -13,7 +13,6 @@ from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import Conditions
 from fsmdp.model.lookup import (
-    Integers,
     Lookup,
     check_lookup,
     check_vectors,
@@ -21,7 +20,7 @@ from fsmdp.model.lookup import (
     locate,
     scope_lookup,
 )
-from fsmdp.model.tables import Floats, read_only
+from fsmdp.model.tables import Floats, Integers, read_only
 from fsmdp.policies.folding import (
     Folded,
     check_folded,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled, unsigned
-from fsmdp.model.lookup import Integers, Lookup
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope
 
 

@@ -12,8 +12,8 @@ from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import as_step
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace
-from fsmdp.model.lookup import Integers, Lookup, with_constant
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup, with_constant
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import State, Variable, check_state
 from fsmdp.policies.arrays import (
     FOLDED,

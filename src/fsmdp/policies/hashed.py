@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
-from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Integers
 
 WORD_BITS = 62
 

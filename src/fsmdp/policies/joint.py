@@ -28,8 +28,8 @@ from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers, Lookup, locate, scope_lookup
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup, locate, scope_lookup
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope, Variable
 
 TREES = 4

@@ -17,7 +17,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers
+from fsmdp.model.tables import Integers
 from fsmdp.model.variables import State, Variable, check_state, state_strides, table_size
 from fsmdp.policies.arrays import (
     BY_TABLE,

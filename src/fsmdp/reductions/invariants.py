@@ -4,23 +4,20 @@ All that is found holds together: the states in which every invariant holds incl
 no action leads out of them. Only zero probabilities count as impossible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.model.conditionals import Ancestry
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.supports import Booleans, Factor, project, step_factors
-from fsmdp.model.tables import Rebuilt, read_only
+from fsmdp.model.tables import Integers, Rebuilt, read_only
 from fsmdp.model.variables import Scope, Variable
 
-States = NDArray[np.int64]
+States = Integers
 Counts = tuple[tuple[int, ...], ...]
 """What each value of each variable counts for, whole numbers from 0 on."""
 

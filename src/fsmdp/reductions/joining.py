@@ -25,7 +25,7 @@ from fsmdp.model.supports import (
     prove_pairs,
     saving,
 )
-from fsmdp.model.tables import Floats, Table, bound_table, read_only
+from fsmdp.model.tables import Floats, Integers, Table, bound_table, read_only
 from fsmdp.model.variables import (
     LARGEST_VARIABLE,
     Scope,
@@ -36,7 +36,7 @@ from fsmdp.model.variables import (
     table_size,
 )
 from fsmdp.reductions.actions import ListActions
-from fsmdp.reductions.reduction import Chain, Integers, Reduced, Reduction, StateMap, state_map
+from fsmdp.reductions.reduction import Chain, Reduced, Reduction, StateMap, state_map
 
 
 @dataclass(frozen=True, slots=True, eq=False)

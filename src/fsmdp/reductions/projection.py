@@ -1,7 +1,5 @@
 """Projections: the model of a few variables, all others as they usually are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reductions: models rewritten, with the way back for states, policies and bounds."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +7,14 @@ from typing import Any, Literal, NamedTuple, get_args
 from warnings import warn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
 from fsmdp.foundation.checks import clip, show
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.mdp import FactoredMDP, backup_rounding
 from fsmdp.model.structure import sum_of_discounts
-from fsmdp.model.tables import Rebuilt
+from fsmdp.model.tables import Integers, Rebuilt
 from fsmdp.model.variables import Scope
-
-Integers = NDArray[np.int64]
 
 Relation = Literal["equal", "upper", "heuristic"]
 """What the optimal value of a reduced model is to the original's: the same at every state that can
@@ -280,7 +275,7 @@ class Chain(Reduction):
 
 
 REDUCTIONS: Registry[Reduction] = Registry(
-    "reduction", entries=Reduction, places={"joined": "fsmdp.reductions.joining:JOINED"}
+    "reduction", entries=Reduction, import_paths={"joined": "fsmdp.reductions.joining:JOINED"}
 )
 """Those that the solver tries on every model, beside the model as it is."""
 

@@ -5,8 +5,6 @@ takes (`ink`), so that the page can hide a learner everywhere and repaint for a 
 Names are escaped: plotly reads a subset of HTML in every text.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Iterable, Mapping
@@ -30,7 +28,7 @@ from fsmdp.report.charts import (
     mark_text,
     printable,
 )
-from fsmdp.report.summary import Interval
+from fsmdp.report.curves import Interval
 
 Trace = dict[str, Any]
 Numbers = list[float | int | None]

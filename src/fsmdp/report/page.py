@@ -1,7 +1,5 @@
 """The page: one HTML file that holds everything it needs and asks no network for anything."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -38,22 +36,24 @@ from fsmdp.report.charts import (
     asset,
     document,
     learner_styles,
+    network_chart,
     printable,
 )
 from fsmdp.report.curves import (
     Column,
+    Interval,
+    Row,
     check_facts,
     columns_shown,
     finals_chart,
     model_charts,
+    rows_of_model,
     shown_label,
     summary_frame,
     trials_of_model,
 )
 from fsmdp.report.interactive import plotly_figure
-from fsmdp.report.network import network_chart
 from fsmdp.report.print_figures import printed
-from fsmdp.report.summary import Interval, Row, rows_of_model
 
 
 def opening(results: Results) -> str:

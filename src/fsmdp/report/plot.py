@@ -17,22 +17,30 @@ from fsmdp.elimination.order import best_order
 from fsmdp.errors import ModelError, PlanningError
 from fsmdp.experiments.store import read_results
 from fsmdp.foundation.checks import plural, show, show_names
-from fsmdp.learning.run.history import History
+from fsmdp.learning.run import History
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope
-from fsmdp.report.charts import BAND_OPACITY, COLORS, Line, Panel, Role, learner_styles, printable
-from fsmdp.report.curves import moving_mean, smoothing_window, thinned, trials_of_model
-from fsmdp.report.network import MOST_RANKED, name_sides, place
+from fsmdp.report.charts import (
+    BAND_OPACITY,
+    COLORS,
+    MOST_RANKED,
+    Line,
+    Panel,
+    Role,
+    learner_styles,
+    name_sides,
+    place,
+    printable,
+)
+from fsmdp.report.curves import half_widths, moving_mean, smoothing_window, thinned, trials_of_model
 from fsmdp.report.print_figures import INK, MUTED, SETTINGS, WIDTH, draw_line, draw_names, node_size
-from fsmdp.report.summary import half_widths
 from fsmdp.simulation.rollout import record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fsmdp.model.mdp import FactoredMDP
     from fsmdp.policies.resolve import Policy
     from fsmdp.simulation.simulate import Record
 

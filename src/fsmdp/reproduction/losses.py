@@ -19,9 +19,9 @@ import numpy as np
 import polars
 
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.experiments.executors.local import LocalExecutor
+from fsmdp.experiments.local import LocalExecutor
 from fsmdp.learning.learners.learner import Learner
-from fsmdp.learning.run.learn import learn
+from fsmdp.learning.run import learn
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats

@@ -1,7 +1,5 @@
 """Run claims, judge them, and write the page."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -10,30 +8,17 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars
 
 from fsmdp.errors import ModelError
 from fsmdp.experiments.store import DIGESTS, frame_bytes, now, read_frame, source_commit, versions
+from fsmdp.foundation import disk
 from fsmdp.foundation.checks import as_whole
-from fsmdp.foundation.disk import (
-    DIGEST,
-    check_digest,
-    check_seal,
-    digest_bytes,
-    make_folder,
-    read_file,
-    seal,
-    write_file,
-)
 from fsmdp.report.charts import Chart, asset, document, learner_styles
 from fsmdp.report.print_figures import printed
 from fsmdp.reproduction.claim import Claim, Evidence, Form, Judgement, Verdict, find_claims
-
-if TYPE_CHECKING:
-    import polars
-
 
 MARKS = {Verdict.HOLDS: "✔", Verdict.CORRECTED: "✎", Verdict.FAILS: "✘"}
 
@@ -197,13 +182,13 @@ LARGEST = 2**28
 
 def write_evidence(folder: Path, evidence: Evidence, form: Form, seed: int, seconds: float) -> None:
     """Tables as Parquet (to read again) and CSV (to look at); the list of them comes last."""
-    make_folder(folder)
+    disk.make_folder(folder)
     digests = {}
     for name, table in {**evidence.tables, **evidence.timed}.items():
         content = frame_bytes(table)
-        digests[name] = digest_bytes(content)
-        write_file(folder / f"{name}.parquet", content)
-        write_file(folder / f"{name}.csv", table.write_csv().encode())
+        digests[name] = disk.digest_bytes(content)
+        disk.write_file(folder / f"{name}.parquet", content)
+        disk.write_file(folder / f"{name}.csv", table.write_csv().encode())
     facts = _made_by(form, seed) | {
         "tables": sorted(evidence.tables),
         "timed": sorted(evidence.timed),
@@ -212,15 +197,15 @@ def write_evidence(folder: Path, evidence: Evidence, form: Form, seed: int, seco
         "commit": source_commit(),
         DIGESTS: digests,
     }
-    write_file(folder / FACTS, seal(facts, indent=1))
+    disk.write_file(folder / FACTS, disk.seal(facts, indent=1))
 
 
 def read_evidence(folder: Path, form: Form, seed: int) -> tuple[Evidence, float] | None:
     """What an earlier run of the same form, seed and version found, and its seconds."""
     try:
-        content = read_file(folder / FACTS, LARGEST)
+        content = disk.read_file(folder / FACTS, LARGEST)
         facts = json.loads(content)
-        check_seal(content, facts.get(DIGEST), str(folder / FACTS), "run it again")
+        disk.check_seal(content, facts.get(disk.DIGEST), str(folder / FACTS), "run it again")
         if any(facts.get(name) != value for name, value in _made_by(form, seed).items()):
             return None
         digests = facts[DIGESTS]
@@ -237,8 +222,8 @@ def _made_by(form: Form, seed: int) -> dict[str, Any]:
 
 def _read(folder: Path, name: str, digest: str) -> polars.DataFrame:
     path = folder / f"{name}.parquet"
-    content = read_file(path, LARGEST)
-    check_digest(digest, digest_bytes(content), str(path), "run it again")
+    content = disk.read_file(path, LARGEST)
+    disk.check_digest(digest, disk.digest_bytes(content), str(path), "run it again")
     return read_frame(content)
 
 
@@ -272,7 +257,7 @@ def reproduce(
     """
     as_whole(seed, "seed", 0)
     claims = find_claims(only)
-    target = make_folder(folder)
+    target = disk.make_folder(folder)
     findings = []
     for number, claim in enumerate(claims):
 
@@ -316,10 +301,10 @@ def _figure(chart: Chart, claim: Claim, folder: Path) -> Figure:
     keys = list(dict.fromkeys(line.learner for line in chart.lines if line.learner is not None))
     figures, file = printed(chart, learner_styles(keys)), f"{claim.name}/{chart.name}"
     for kind, content in figures.items():
-        write_file(folder / f"{file}.{kind}", content)
+        disk.write_file(folder / f"{file}.{kind}", content)
     return Figure(chart, figures["svg"].decode(), file)
 
 
 def _write_pages(folder: Path, findings: tuple[Finding, ...], form: Form) -> None:
-    write_file(folder / PAGE, html_page(findings, form).encode())
-    write_file(folder / MARKDOWN, markdown_page(findings, form).encode())
+    disk.write_file(folder / PAGE, html_page(findings, form).encode())
+    disk.write_file(folder / MARKDOWN, markdown_page(findings, form).encode())

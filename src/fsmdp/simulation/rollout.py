@@ -12,9 +12,8 @@ from fsmdp.foundation.checks import as_whole, plural
 from fsmdp.foundation.numbers import facts_table, plain, with_error
 from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.tables import Rebuilt, read_only
+from fsmdp.model.tables import Integers, Rebuilt, read_only
 from fsmdp.policies.arrays import given_action
 from fsmdp.policies.resolve import Act, Policy, resolve
 from fsmdp.simulation.simulate import (

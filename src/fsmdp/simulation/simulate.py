@@ -13,7 +13,6 @@ from fsmdp.model.conditionals import Kernel
 from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import (
     Inputs,
-    Integers,
     Lookup,
     compile_lookup,
     deselect,
@@ -24,6 +23,7 @@ from fsmdp.model.lookup import (
     select,
 )
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Integers
 from fsmdp.policies.arrays import (
     BY_CHANCE,
     BY_TABLE,

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from fsmdp.solver.state import Proved, SolverState
 
 
-PARTS_OF_PROOF = ("kind", "upper_bound", "program", "moved", "model", "fits")
-
-
 class Stage(IntEnum):
     """When engines are run; those of one stage in the order of the registry."""
 
@@ -104,7 +101,8 @@ class UpperBound(Finding):
     """Of the line in the log; none is written without it."""
 
     def __post_init__(self) -> None:
-        missing = [part for part in PARTS_OF_PROOF if not hasattr(self.proof, part)]
+        parts = (name for name in dir(StartProof) if not name.startswith("_"))
+        missing = [name for name in parts if not hasattr(self.proof, name)]
         if missing:
             raise ModelError(
                 f"upper bound: {show(self.proof)} is no proof, it has no {missing[0]}; give one of "
@@ -185,7 +183,7 @@ class Engine(ABC):
 ENGINES: Registry[Engine] = Registry(
     "engine",
     entries=Engine,
-    places={
+    import_paths={
         "baselines": "fsmdp.solver.engines.baselines:SHORT",
         "exact-values": "fsmdp.solver.engines.exact:REACHABLE",
         "baselines-of-long-episodes": "fsmdp.solver.engines.baselines:LONG",

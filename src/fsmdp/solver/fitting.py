@@ -21,9 +21,9 @@ from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.basis import Basis
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Integers, Lookup, flatten_cases, scope_lookup, scopes_of
+from fsmdp.model.lookup import Lookup, flatten_cases, scope_lookup, scopes_of
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import BestActions, Greedy

@@ -1,7 +1,5 @@
 """Candidates are judged by simulation on common random numbers, the winner again on fresh ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,9 +14,8 @@ from fsmdp.errors import SizeError
 from fsmdp.foundation.checks import plural, show_count, show_memory
 from fsmdp.foundation.streams import Purpose, derived_seed, generator
 from fsmdp.foundation.threads import cores, in_threads
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.simulation.rollout import Averaged, episode_steps, standard_error
 from fsmdp.simulation.simulate import (

@@ -4,8 +4,6 @@ They trade time and memory for quality; no bound and no proof depends on them. S
 time that is left when something begins.
 """
 
-from __future__ import annotations
-
 # Scheduler and state
 
 RESERVE_SHARE = 0.1

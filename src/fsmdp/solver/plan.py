@@ -1,7 +1,5 @@
 """`plan`: a policy and a certified bound, by the solver or by the method asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields

@@ -21,7 +21,6 @@ from fsmdp.bounds.planner import (
     Rounds,
     Seconds,
     Seed,
-    Tolerance,
 )
 from fsmdp.bounds.problem import check_options_of_problem
 from fsmdp.errors import FsmdpError, FsmdpWarning, ModelError
@@ -52,7 +51,6 @@ class Auto(Planner):
     time_limit: Seconds = None
     rounds: Rounds = None
     seed: Seed = 0
-    tolerance: Tolerance = 1e-6
     exact: OnOff = True
 
     def prepare(self, request: Request) -> None:

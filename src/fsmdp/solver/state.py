@@ -21,8 +21,8 @@ from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, ReducedProof, StateVa
 from fsmdp.exact.flat import all_assignments
 from fsmdp.exact.solve import ExactSolution, expected_seconds
 from fsmdp.foundation.streams import Purpose, derived_seed
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
+from fsmdp.model.tables import Integers
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.actions import ListActions

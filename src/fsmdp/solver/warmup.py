@@ -1,7 +1,5 @@
 """JIT warm-up: parts are compiled before their time is counted, once for their sources."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping

@@ -872,8 +872,9 @@ def tables_of(
 
     Sums are counted by additions (one, other, counter): a counter is a new axis, the sum of two
     variables or counters that no other addition takes, up to a number that is known to be beyond
-    the limits, or to reach the lower one where there is no other. The last addition has no counter
-    and asks whether the sum of all may be within the limits, whatever those are that it left out.
+    the limits, or to reach the lower one where there is no other. No counter has a value from which
+    the sum of all cannot be within the limits, if they hold, whatever the others are. The last
+    addition may have no counter; it asks whether the sum of all may be within the limits.
     """
     if isinstance(limit, Table):
         return [Table(limit.axes, [0 if (n == 0) == holds else NEVER for n in limit.numbers])]
@@ -895,13 +896,14 @@ def tables_of(
         if entries > LARGEST_TABLE:
             raise TooWideError(f"too wide: the counters of a sum need {entries} entries or more")
         sums = [min(sum(ns), enough) for ns in product(*(counts.pop(axis) for axis in pair))]
+        low, high = (sum(map(end, counts.values())) for end in (min, max))
+        fits = [n + high >= limit.least and n + low <= limit.most for n in sums]
         if counter:
             sizes[axes[2]] = max(sums) + 1
             counts[axes[2]] = range(max(sums) + 1)
-            numbers = [0 if n == m else NEVER for n in sums for m in counts[axes[2]]]
+            could = [n if good or not holds else -1 for n, good in zip(sums, fits, strict=True)]
+            numbers = [0 if n == m else NEVER for n in could for m in counts[axes[2]]]
         else:
-            low, high = (sum(map(end, counts.values())) for end in (min, max))
-            fits = [n + high >= limit.least and n + low <= limit.most for n in sums]
             numbers = [0 if good == holds else NEVER for good in fits]
             counts.clear()
         tables.append(Table(axes, numbers))

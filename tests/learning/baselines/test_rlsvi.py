@@ -124,7 +124,7 @@ def test_what_cannot_be_regressed_is_refused(monkeypatch):
     joint = domains.sysadmin(3, administrators="each", horizon=3)
     with pytest.raises(ModelError, match="made of variables"):
         fsmdp.RLSVI(structure_of(joint))
-    monkeypatch.setattr("fsmdp.learning.learners.baselines.rlsvi.MOST_FEATURES", 10)
+    monkeypatch.setattr("fsmdp.learning.learners.baselines.lsvi.MOST_FEATURES", 10)
     with pytest.raises(SizeError, match="features"):
         fsmdp.RLSVI(structure_of(domains.sysadmin(3, horizon=3)))
     with pytest.raises(ModelError, match="noise"):

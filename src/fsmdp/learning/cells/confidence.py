@@ -5,8 +5,6 @@ Only the mean of h_j after a step enters planning, so each cell's set is an inte
 multiplies squared radii; with anything but 1 the guarantee is lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,8 +19,7 @@ from fsmdp.foundation.checks import show
 from fsmdp.foundation.registry import Registry
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 
 @compiled(inline="always")

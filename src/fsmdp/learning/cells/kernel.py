@@ -1,17 +1,14 @@
 """The compiled kernel that counts an episode and logs what a plan said along it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells.layout import CellLayout
 from fsmdp.learning.cells.statistics import Statistics
-from fsmdp.model.lookup import Integers, deselect, locate, select
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import deselect, locate, select
+from fsmdp.model.tables import Booleans, Floats, Integers
 from fsmdp.simulation.simulate import Record
 
 
@@ -63,7 +60,7 @@ def count_episode(
     layout: CellLayout,
     said: PlannedValues,
     counts: Counts,
-    term_known: NDArray[np.bool_],
+    term_known: Booleans,
     tables: Integers,
     record: Record,
     steps: int,
@@ -134,7 +131,7 @@ def episode_of(record: Record, at: int) -> Record:
 def count_episodes(
     layout: CellLayout,
     counts: Counts,
-    term_known: NDArray[np.bool_],
+    term_known: Booleans,
     record: Record,
     lengths: Integers,
 ) -> None:

@@ -5,21 +5,18 @@ reward terms, then those of the functions: the order of `Intervals`, in which a 
 Functions of the same scope and parents see the same next values: their cells share what is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.foundation.checks import check_size
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers, Lookup, scope_lookup
+from fsmdp.model.lookup import Lookup, scope_lookup
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Booleans, Floats, Integers
 from fsmdp.model.variables import Scope, table_size
 
 MOST_CELLS, MOST_OUTCOMES = 2**23, 2**26
@@ -38,7 +35,7 @@ class CellLayout(NamedTuple):
     value_start: Integers  # (n_functions + 1,) first value of each function's scope
     outcome_start: Integers  # (n_transition_cells,) first outcome of each cell: several may share
     n_outcomes: int
-    is_counting: NDArray[np.bool_]  # (n_functions,) first of those that share outcomes
+    is_counting: Booleans  # (n_functions,) first of those that share outcomes
     cell_of: Integers  # (n_entries,) cell of each number of the look-up: several may share one
 
 
@@ -198,7 +195,7 @@ def functions_alike(structure: Structure) -> list[list[int]]:
 
 
 def _outcome_starts(
-    n_cells: list[int], widths: NDArray[np.int64], first_like: Integers
+    n_cells: list[int], widths: Integers, first_like: Integers
 ) -> tuple[Integers, int]:
     """First outcome of each cell, and how many outcomes there are."""
     parts: list[Integers] = []
@@ -243,5 +240,5 @@ def cell_lookup(structure: Structure, *more: Cases[Scope]) -> Lookup:
     return scope_lookup(scopes, sizes, structure.actions.n_cases)
 
 
-def _integers(values: list[int] | NDArray[np.int64]) -> Integers:
+def _integers(values: list[int] | Integers) -> Integers:
     return np.asarray(values, dtype=np.int64)

@@ -11,8 +11,6 @@ value of the parts before it. That allows more than products, so the interval ho
 all boxes do; for a product of indicators it is the product of the intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,9 +20,8 @@ from fsmdp.compiled import compiled
 from fsmdp.learning.cells.confidence import sort_descending
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 
 Ends = tuple[Floats, Floats]

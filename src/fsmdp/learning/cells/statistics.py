@@ -8,17 +8,15 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_tuple, clip, show, show_names
 from fsmdp.foundation.disk import read_arrays, write_arrays
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward, check_reward_names, resolve_rewards
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, Table
+from fsmdp.model.tables import Booleans, Floats, Integers, Table
 from fsmdp.model.variables import Scope
 
 LARGEST_FILE = 2**33
@@ -147,7 +145,7 @@ class Statistics:
 
 def known_reward_means(
     structure: Structure, known: Sequence[Reward] | None
-) -> tuple[NDArray[np.bool_], Floats]:
+) -> tuple[Booleans, Floats]:
     """Which terms are known, and the mean at every reward cell (0 in those of unknown terms).
 
     Terms are matched by name; a structure may have terms that are not known.

@@ -4,8 +4,6 @@ Each mean has an interval of its own, and together they are at most 1: the extre
 puts what is left of the mass on the best value first, then on the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,9 +11,8 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells.layout import Cells, functions_alike
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import table_size
 
 

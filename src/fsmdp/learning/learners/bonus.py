@@ -17,10 +17,9 @@ from fsmdp.learning.cells.products import Products
 from fsmdp.learning.learners.factored import REPLAN, STAGEWISE, FactoredLearner
 from fsmdp.learning.learners.learner import Optimism, Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 
 
 class BonusFactored(FactoredLearner):

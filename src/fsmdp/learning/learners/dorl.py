@@ -1,7 +1,5 @@
 """DORL: optimism by an extended action, which names a target next value of each factor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,15 +13,13 @@ from fsmdp.foundation.checks import check_size
 from fsmdp.foundation.kinds import Positive, Probability
 from fsmdp.learning.cells.confidence import lowest_shares
 from fsmdp.learning.learners.factored import MOST_ENTRIES, REPLAN, STAGEWISE, FactoredLearner
-from fsmdp.learning.learners.learner import Optimism, Planned
+from fsmdp.learning.learners.learner import Optimism, Planned, check_stated
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.options import check_stated
 from fsmdp.learning.sampled import count_groups
 from fsmdp.model.cases import Cases, common_groups
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure, union
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope, Variable, table_size
 
 

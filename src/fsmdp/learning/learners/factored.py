@@ -23,7 +23,7 @@ from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.problem import Problem
 from fsmdp.bounds.stagewise import Stagewise, StagewiseProgram
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import check_size, is_number, show
+from fsmdp.foundation.checks import LARGEST_OPTION, as_choice, check_size, is_number, show
 from fsmdp.foundation.kinds import NOT_NEGATIVE, Reading
 from fsmdp.learning.cells.confidence import reward_bounds, weighted_means
 from fsmdp.learning.cells.layout import check_cells
@@ -36,18 +36,13 @@ from fsmdp.learning.learners.learner import (
     Optimism,
     Planned,
     TieBreaker,
-)
-from fsmdp.learning.options import (
-    LARGEST,
-    as_choice,
     check_structure,
 )
 from fsmdp.learning.sampled import Groups, count_groups
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import table_size
 
 STAGEWISE, JOINT = "stagewise", "joint"
@@ -485,7 +480,7 @@ def growth_of(replan: object) -> float:
     """The growth of a cell that calls for a new plan; 0 for a plan every episode."""
     if isinstance(replan, str) and replan == "episode":
         return EVERY_EPISODE
-    if is_number(replan) and 0 <= replan <= LARGEST:
+    if is_number(replan) and 0 <= replan <= LARGEST_OPTION:
         return float(replan)
     raise ModelError(
         "replan: expected 'episode', or the growth of a cell that calls for a new plan, found "

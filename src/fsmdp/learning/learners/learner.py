@@ -1,33 +1,22 @@
 """What a learner is to the loop that runs it: everything that `learn` asks of one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import plural, show
+from fsmdp.foundation.checks import as_probability, as_scale, as_seed, plural, show
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.learning.cells.kernel import PlannedValues
 from fsmdp.learning.cells.layout import Cells, cell_lookup, cells_of
 from fsmdp.learning.cells.statistics import Statistics, known_reward_means
-from fsmdp.learning.options import (
-    as_probability,
-    as_scale,
-    as_seed,
-    check_structure,
-    heuristic_label,
-)
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Booleans, Floats, Integers
 from fsmdp.model.variables import Scope
 from fsmdp.policies.arrays import (
     FOLDED,
@@ -89,7 +78,7 @@ class Learner(Protocol):
     statistics: Statistics
     """What was counted. A resumed run puts others in their place."""
 
-    term_known: NDArray[np.bool_]
+    term_known: Booleans
     """For each reward term whether it is known: if so its rewards are not looked at."""
 
     seed: int
@@ -347,3 +336,36 @@ class TieBreaker:
             return policy_arrays(GREEDILY, self._no_strides, lookup=self._lookup, entries=entries)
         tables = fold(layout, entries)
         return policy_arrays(FOLDED, self._no_strides, entries=tables, folded=layout.folded)
+
+
+def check_structure(name: str, structure: object) -> Structure:
+    """Refuse anything but a Structure with a finite horizon."""
+    if not isinstance(structure, Structure):
+        raise ModelError(
+            f"{name}: expected a Structure, found {type(structure).__name__} {show(structure)}; "
+            "use model.structure(basis) or Structure.from_parents(...)."
+        )
+    if structure.horizon is None:
+        raise ModelError(
+            f"{name}: a learner works through episodes of a finite horizon and this structure's is "
+            "None; give a horizon."
+        )
+    return structure
+
+
+def check_stated(name: str, structure: object) -> Structure:
+    """Refuse a structure that states no independence."""
+    found = check_structure(name, structure)
+    if not found.independent:
+        raise ModelError(
+            f"{name}: it counts groups of variables that are drawn independently, and the "
+            "structure states none; state them (independent=...), or use another learner."
+        )
+    return found
+
+
+def heuristic_label(heuristic: bool, scale: float) -> str:
+    """How a description says that the theory does not cover a learner: nothing if it does."""
+    if not heuristic:
+        return ""
+    return ", heuristic" if scale == 1.0 else f", heuristic: scale {scale:g}"

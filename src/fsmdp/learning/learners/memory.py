@@ -10,8 +10,8 @@ import numpy as np
 from fsmdp.compiled import compiled
 from fsmdp.foundation.checks import check_size
 from fsmdp.learning.learners.learner import CountingLearner
-from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
-from fsmdp.model.tables import Floats
+from fsmdp.model.lookup import Lookup, deselect, locate, select
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.simulation.simulate import Record
 
 Remember = Callable[[Record, int], None]

@@ -1,7 +1,5 @@
 """Posterior sampling: plan for a model drawn from the posterior, and follow the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_choice, as_positive
 from fsmdp.foundation.kinds import OneOf, PositiveOrChosen
 from fsmdp.learning.learners.factored import (
     PLANNERS,
@@ -18,9 +17,8 @@ from fsmdp.learning.learners.factored import (
     STAGEWISE,
     FactoredLearner,
 )
-from fsmdp.learning.learners.learner import Planned
+from fsmdp.learning.learners.learner import Planned, check_structure
 from fsmdp.learning.learners.registry import Options, entry_of
-from fsmdp.learning.options import as_choice, as_positive, check_structure
 from fsmdp.learning.sampled import best_policy, model_of
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure

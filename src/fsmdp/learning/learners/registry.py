@@ -124,7 +124,7 @@ _HERE = "fsmdp.learning.learners"
 LEARNERS: Registry[LearnerEntry] = Registry(
     "learner",
     entries=LearnerEntry,
-    places={
+    import_paths={
         "ucrl": f"{_HERE}.ucrl:ENTRY",
         "psrl": f"{_HERE}.psrl:ENTRY",
         "rmax": f"{_HERE}.baselines.rmax:ENTRY",
@@ -134,15 +134,15 @@ LEARNERS: Registry[LearnerEntry] = Registry(
         "plan": f"{_HERE}.baselines.fixed:PLAN",
         "optimal": f"{_HERE}.baselines.fixed:OPTIMAL",
         "random": f"{_HERE}.baselines.fixed:RANDOM_ACTIONS",
-        "ucbvi": f"{_HERE}.baselines.ucbvi:ENTRY",
+        "ucbvi": f"{_HERE}.baselines.ucbvi:UCBVI_ENTRY",
         "tabular-psrl": f"{_HERE}.baselines.psrl:ENTRY",
-        "ucrl2": f"{_HERE}.baselines.ucrl2:ENTRY",
-        "ucrl-product": f"{_HERE}.baselines.product:ENTRY",
-        "mbie": f"{_HERE}.baselines.mbie:ENTRY",
-        "rlsvi": f"{_HERE}.baselines.rlsvi:ENTRY",
-        "fmdp-bf": f"{_HERE}.baselines.fmdp_bf:ENTRY",
-        "lsvi-ucb": f"{_HERE}.baselines.lsvi:ENTRY",
-        "matrix-rl": f"{_HERE}.baselines.matrix:ENTRY",
+        "ucrl2": f"{_HERE}.baselines.ucrl2:UCRL2_ENTRY",
+        "ucrl-product": f"{_HERE}.baselines.ucrl2:UCRL_PRODUCT_ENTRY",
+        "mbie": f"{_HERE}.baselines.ucrl2:MBIE_ENTRY",
+        "rlsvi": f"{_HERE}.baselines.lsvi:RLSVI_ENTRY",
+        "fmdp-bf": f"{_HERE}.baselines.ucbvi:FMDP_BF_ENTRY",
+        "lsvi-ucb": f"{_HERE}.baselines.lsvi:LSVI_ENTRY",
+        "matrix-rl": f"{_HERE}.baselines.lsvi:MATRIX_ENTRY",
         "olive": f"{_HERE}.baselines.olive:ENTRY",
     },
 )

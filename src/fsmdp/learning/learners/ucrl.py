@@ -1,7 +1,5 @@
 """UCRL-Factored: plan for the best model that the counts allow, and follow the plan."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +10,7 @@ import numpy as np
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.bounds.finish import q_entries_of
 from fsmdp.errors import ModelError
+from fsmdp.foundation.checks import as_choice, as_not_negative
 from fsmdp.foundation.kinds import NOT_NEGATIVE, OneOf, Positive, Probability
 from fsmdp.learning.cells.confidence import CONFIDENCE
 from fsmdp.learning.cells.products import Ends
@@ -27,9 +26,8 @@ from fsmdp.learning.learners.factored import (
     FactoredLearner,
     Warm,
 )
-from fsmdp.learning.learners.learner import Acting, Optimism, Planned
+from fsmdp.learning.learners.learner import Acting, Optimism, Planned, check_stated
 from fsmdp.learning.learners.registry import Options, entry_of
-from fsmdp.learning.options import as_choice, as_not_negative, check_stated
 from fsmdp.learning.sampled import (
     OptimisticSweep,
     assemble,

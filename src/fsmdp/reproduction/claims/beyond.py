@@ -1,7 +1,5 @@
 """Beyond the paper: what grouped actions, tighter sets and initial-state weights change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Correlated transitions: a learner that assumes independent factors never stops losing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +12,7 @@ from fsmdp.domains.maintenance import maintenance
 from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import solve_exactly
-from fsmdp.learning.learners.baselines.product import UCRLProduct
+from fsmdp.learning.learners.baselines.ucrl2 import UCRLProduct
 from fsmdp.learning.learners.learner import Learner
 from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.model.basis import Basis
@@ -24,9 +22,17 @@ from fsmdp.model.marginals import Marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Repeats, Verdict
+from fsmdp.reproduction.claim import (
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Repeats,
+    Verdict,
+    fitted_exponent,
+)
 from fsmdp.reproduction.losses import EnumeratedOptimum, Optimum, Trial, measure_all, thinned
-from fsmdp.reproduction.models import fitted_exponent
 
 MOST_EXPONENT = 0.8
 MOST_LATE = 0.5  # late loss of an episode, as a part of the early one

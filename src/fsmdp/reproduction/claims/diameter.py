@@ -1,12 +1,9 @@
 """No dependence on the diameter: states that never reach one another do not matter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 import polars
-from numpy.typing import NDArray
 
 from fsmdp.domains.influence import Influence
 from fsmdp.exact.flat import FlatMDP, enumerate_states
@@ -17,7 +14,7 @@ from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Variable
 from fsmdp.report.charts import Chart, Panel
 from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Repeats, Verdict
@@ -109,7 +106,7 @@ def _steps_to(flat: FlatMDP, target: int) -> Floats:
         policy = after.argmin(axis=0)
 
 
-def _towards(flat: FlatMDP, target: int) -> NDArray[np.int64] | None:
+def _towards(flat: FlatMDP, target: int) -> Integers | None:
     """Actions that may lead nearer to a target, from every state; None if there are none."""
     policy = np.zeros(len(flat.states), dtype=np.int64)
     reached = np.arange(len(flat.states)) == target

@@ -1,7 +1,5 @@
 """Theorem 1: the separation oracle takes polynomial time, given a good elimination order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +15,17 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
-from fsmdp.reproduction.models import band_model, fitted_exponent, seconds_of
+from fsmdp.reproduction.claim import (
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Verdict,
+    band_model,
+    fitted_exponent,
+    seconds_of,
+)
 
 MOST_EXPONENT = 2.0
 MOST_DIFFERENCE = 1e-9

@@ -1,7 +1,5 @@
 """Theorem 2: the planner takes polynomial time, by the ellipsoid method or by others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +17,16 @@ from fsmdp.domains.sysadmin import sysadmin
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
-from fsmdp.reproduction.models import fitted_exponent, seconds_of
+from fsmdp.reproduction.claim import (
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Verdict,
+    fitted_exponent,
+    seconds_of,
+)
 
 EPSILON = 0.01
 SAME_VALUE = 1e-4

@@ -1,7 +1,5 @@
 """Proposition 1: V* is linear in any basis while Q* is linear in hardly any."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

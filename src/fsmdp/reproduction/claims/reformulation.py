@@ -1,7 +1,5 @@
 """The reformulation: one linear program of polynomial size in place of a bilevel program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,8 +15,7 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
-from fsmdp.reproduction.models import band_model
+from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict, band_model
 
 MOST_DIFFERENCE = 1e-5
 HORIZON = 3

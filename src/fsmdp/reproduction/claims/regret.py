@@ -1,7 +1,5 @@
 """The regret theorem: regret grows with the square root of time, on models it is made for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +15,15 @@ from fsmdp.learning.learners.ucrl import UCRLFactored
 from fsmdp.learning.theory import regret_bound, symmetric_regret_bound
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.report.charts import Chart, Line, Panel, Role
-from fsmdp.reproduction.claim import Callback, Claim, Evidence, Form, Judgement, Verdict
+from fsmdp.reproduction.claim import (
+    Callback,
+    Claim,
+    Evidence,
+    Form,
+    Judgement,
+    Verdict,
+    fitted_exponent,
+)
 from fsmdp.reproduction.losses import (
     Optimum,
     Trial,
@@ -26,7 +32,6 @@ from fsmdp.reproduction.losses import (
     realizable_optimum,
     thinned,
 )
-from fsmdp.reproduction.models import fitted_exponent
 
 SUBLINEAR, LINEAR = 0.75, 0.85
 """Exponents up to the first count as a root, those above the second as linear."""

@@ -1,7 +1,5 @@
 """Baselines: policies that need no planning."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock

@@ -1,7 +1,5 @@
 """Exact values of all states, or of those that can be reached: then the model is solved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock

@@ -3,8 +3,6 @@
 `Fitted` is the planner that does nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Programs of singles and pairs are solved one after another; then techniques (`TE
 the best of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,9 +38,8 @@ from fsmdp.solver.engine import (
     Stage,
 )
 from fsmdp.solver.fitting import backup_size
-from fsmdp.solver.invariants import find_invariants
 from fsmdp.solver.state import SolverState
-from fsmdp.solver.techniques import Tightening
+from fsmdp.solver.techniques import Tightening, find_invariants
 
 
 def regions_of(model: FactoredMDP) -> list[Scope]:

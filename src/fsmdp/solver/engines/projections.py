@@ -5,8 +5,6 @@ actions move still does: its values say which way to go, and a greedy step in th
 what stands in the way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,9 +15,8 @@ from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact, ExactSolution
 from fsmdp.foundation.checks import plural
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.lookup import Integers
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.greedy import Greedy
 from fsmdp.reductions.projection import Project

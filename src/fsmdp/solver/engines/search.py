@@ -1,7 +1,5 @@
 """Search from the start below a bound: a tighter bound there, and policies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock

@@ -21,10 +21,10 @@ from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import is_allowed, is_over
-from fsmdp.model.lookup import Inputs, Integers, Lookup, compile_lookup, deselect, locate, select
+from fsmdp.model.lookup import Inputs, Lookup, compile_lookup, deselect, locate, select
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.hashed import Indices, Packing, find, insert_all, merge, pack_all, unpack
 from fsmdp.solver import parameters as tuned
 

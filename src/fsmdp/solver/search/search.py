@@ -18,11 +18,11 @@ from fsmdp.exact.reachable import flat_rules
 from fsmdp.foundation.checks import as_number, as_whole, show_count
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis
-from fsmdp.model.lookup import Integers, compile_lookup
+from fsmdp.model.lookup import compile_lookup
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.structure import sum_of_discounts
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy, by_chance, first_allowed
 from fsmdp.policies.hashed import Indices, Packing, hash_actions, pack, pack_all, unpack_keys
 from fsmdp.policies.resolve import ArrayPolicy, Policy, resolve

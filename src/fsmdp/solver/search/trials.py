@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.model.lookup import Integers
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.policies.hashed import Indices, unpack
 from fsmdp.solver import parameters as tuned

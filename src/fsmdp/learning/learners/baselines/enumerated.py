@@ -25,10 +25,10 @@ from fsmdp.learning.learners.learner import (
 from fsmdp.model import variables
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers, Lookup, deselect, locate, select
+from fsmdp.model.lookup import Lookup, deselect, locate, select
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import RewardTerm, Structure
-from fsmdp.model.tables import Floats, Table, bound_table
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
 

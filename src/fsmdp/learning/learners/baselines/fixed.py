@@ -1,7 +1,5 @@
 """Learners that do not learn: uniform actions, and a policy that was handed in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +12,8 @@ from fsmdp.learning.learners.learner import NEVER, CountingLearner, Learner, Pla
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Integers
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.arrays import (
     BY_TABLE,

@@ -1,7 +1,5 @@
 """OLIVE: of all value functions that are left, follow the one that promises most, or drop it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_whole, check_size, plural
+from fsmdp.foundation.checks import as_positive, as_whole, check_size, plural
 from fsmdp.foundation.kinds import WHOLE, Positive, declared_options
 from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.cells.statistics import known_reward_means
@@ -28,13 +26,11 @@ from fsmdp.learning.learners.baselines.enumerated import (
 from fsmdp.learning.learners.learner import NEVER, Learner, Planned
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
-from fsmdp.learning.options import as_positive
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
-from fsmdp.model.tables import Floats, read_only_array
+from fsmdp.model.tables import Floats, Integers, read_only_array
 from fsmdp.model.variables import Scope
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
 

@@ -1,11 +1,10 @@
 """Posterior sampling over all states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
+from fsmdp.foundation.checks import as_positive
 from fsmdp.foundation.kinds import PositiveOrChosen
 from fsmdp.learning.learners.baselines.enumerated import (
     ENTRY_LIMIT,
@@ -14,7 +13,6 @@ from fsmdp.learning.learners.baselines.enumerated import (
 )
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.learning.options import as_positive
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats

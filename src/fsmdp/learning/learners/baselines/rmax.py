@@ -1,12 +1,9 @@
 """Factored R-max: cells seen often enough are believed, all others are taken at their best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.bounds.bellman import Intervals
 from fsmdp.foundation.checks import as_whole
@@ -15,9 +12,9 @@ from fsmdp.learning.cells.confidence import empirical_moments
 from fsmdp.learning.learners.factored import STAGEWISE, FactoredLearner
 from fsmdp.learning.learners.learner import NEVER, Planned
 from fsmdp.learning.learners.registry import entry_of
-from fsmdp.model.lookup import Integers
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
+from fsmdp.model.tables import Booleans, Integers
 
 KNOWN_AFTER = 20
 MOST_VISITS = 2**40
@@ -68,7 +65,7 @@ class RMaxFactored(FactoredLearner):
         found[: self.cells.n_reward_cells][self.cells.sigma == 0] = 1
         return found
 
-    def unknown(self) -> NDArray[np.bool_]:
+    def unknown(self) -> Booleans:
         """For each cell whether it is to be learnt, and not known yet."""
         learnt = np.concatenate([~self.cell_known, self.is_learnt()])
         return learnt & (self.statistics.visits < self.needed())

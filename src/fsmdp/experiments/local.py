@@ -17,7 +17,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
 from fsmdp.errors import ExperimentError, ModelError
-from fsmdp.experiments.executors.protocol import RETRIES, Result, Task
+from fsmdp.experiments.executors import RETRIES, Result, Task
 from fsmdp.foundation.checks import show
 
 LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")

@@ -1,1 +1,0 @@
-"""The run: the loop of learning, its history and its checkpoints."""

@@ -1,1 +1,0 @@
-"""The scoreboard: problems of the planning competitions, against what other planners published."""

@@ -1,1 +1,0 @@
-"""Notes on the paper, each with the run or the computation that bears it out."""
