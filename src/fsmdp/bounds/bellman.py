@@ -226,6 +226,14 @@ class BellmanNetwork:
         """The state in an assignment of the network."""
         return tuple(assignment[: len(self.variables)].tolist())
 
+    @property
+    def given_backups(self) -> NDArray[np.int64]:
+        """Positions among the backup entries, without those of the ends of an episode."""
+        if self.given is None:
+            return np.arange(len(self.backup_columns))
+        start = self.backups_at.start
+        return np.asarray(self.given[self.given >= start] - start)
+
     def laid_out(self, intervals: Intervals) -> Intervals:
         """Intervals of the given scopes in the layout of the network, where episodes end early.
 

@@ -16,6 +16,7 @@ from fsmdp.learning.cells.statistics import Statistics
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases, by_actions
 from fsmdp.model.conditionals import Conditional
+from fsmdp.model.conditions import written_conditions
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -133,6 +134,8 @@ def assemble(
         structure.horizon,
         initial,
         structure.discount,
+        (),
+        *written_conditions(structure.conditions, [variable.name for variable in structure.inputs]),
     )
 
 

@@ -195,6 +195,8 @@ class Structure(Compared):
     def largest_return(self) -> float:
         """No policy has a larger expected return: every reward at its upper bound, every step."""
         highest = sum(term.high for term in self.rewards)
+        if self.conditions.terminal:
+            highest = max(0.0, highest)  # an episode may end before it costs more
         return sum_of_discounts(self.horizon, self.discount) * highest
 
     @property

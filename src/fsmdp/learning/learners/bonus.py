@@ -155,7 +155,9 @@ def local_scopes(
     """The scopes of a basis, each with the functions that look at it."""
     first_cell, first_of_terms = cells.first_cells(), cells.n_reward_cells
     by_function = {one.function: one for one in products.products} if products is not None else {}
-    first_entry = np.searchsorted(network.backup_columns, np.arange(len(structure.basis) + 1))
+    given = network.given_backups
+    columns = network.backup_columns[given]
+    first_entry = np.searchsorted(columns, np.arange(len(structure.basis) + 1))
     found = []
     for block in functions_alike(structure)[1:]:
         n_entries = int(first_entry[block[0] + 1] - first_entry[block[0]])
@@ -170,7 +172,9 @@ def local_scopes(
             sizes = tuple(product.sizes.tolist())
             at = product.box_at[:, own - first_cell[block[0]]]
         found.append(
-            LocalScope(np.array(block), np.array(tables), sizes, entries, at, product is not None)
+            LocalScope(
+                np.array(block), np.array(tables), sizes, given[entries], at, product is not None
+            )
         )
     return tuple(found)
 

@@ -17,9 +17,10 @@ from fsmdp.learning.learners.learner import Optimism, Planned, check_stated
 from fsmdp.learning.learners.registry import entry_of
 from fsmdp.learning.sampled import count_groups
 from fsmdp.model.cases import Cases, common_groups
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure, union
-from fsmdp.model.tables import Floats, Integers
+from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, Variable, table_size
 
 
@@ -120,14 +121,11 @@ class DORLFactored(FactoredLearner):
         )
         low = np.concatenate([np.ones(1), *(part for one in by_function for part in one.low)])
         high = np.concatenate([np.ones(1), *(part for one in by_function for part in one.high)])
-        found = self.planner.plan(
-            replace(rewards, low=by_target, high=by_target),
-            self.start_means(),
-            math.sqrt(1 / self.episode),
-        )
-        return self.follow_weights(
-            found, replace(rewards, low=low, high=high, together=self.together)
-        )
+        targeted = replace(rewards, low=by_target, high=by_target)
+        targeted = self.planner.network.laid_out(targeted)
+        found = self.planner.plan(targeted, self.start_means(), math.sqrt(1 / self.episode))
+        over_targets = replace(rewards, low=low, high=high, together=self.together)
+        return self.follow_weights(found, self.network.laid_out(over_targets))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,8 +239,21 @@ def extend(structure: Structure) -> Extended:
         independent=(),
         group_parents=(),
         group_contexts=(),
+        conditions=_extended_conditions(structure, targets),
     )
     return Extended(extended, tuple(functions))
+
+
+def _extended_conditions(structure: Structure, targets: Sequence[Variable]) -> Conditions:
+    """The same conditions, with targets between state variables and action variables."""
+    own, n_states = structure.conditions, len(structure.variables)
+
+    def moved(table: Table) -> Table:
+        return bound_table(_with((), n_states, len(targets), table.scope), table.values)
+
+    inputs = (*structure.variables, *targets, *structure.actions.variables)
+    allowed = tuple(cases.map(moved) for cases in own.allowed)
+    return Conditions(structure.actions, inputs, allowed, own.terminal)
 
 
 def _with(targets: Scope, n_states: int, n_targets: int, scope: Scope) -> Scope:

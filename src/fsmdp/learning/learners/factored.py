@@ -168,7 +168,7 @@ def coarse_planner(structure: Structure, columns: Integers, planner: Warm) -> Co
     network = network_of_structure(coarse)
     return CoarsePlanner(
         planner.start(network),
-        indicators_of(coarse),
+        _indicators(coarse),
         np.array(kept),
         np.flatnonzero(np.isin(columns, kept)),
         len(scopes),
@@ -257,7 +257,7 @@ class FactoredLearner(CountingLearner):
             )
         self.sets = sets_of(self.cells)
         self.planner = warm.start(self.program_network())
-        self.together: Together | None = indicators_of(structure)
+        self.together: Together | None = _indicators(structure)
         self.coarse = None
         if warm.capped and self.nested:
             self.coarse = coarse_planner(structure, self.network.backup_columns, warm)
@@ -316,9 +316,11 @@ class FactoredLearner(CountingLearner):
         q = q_entries_of(network, intervals, found.weights)
         lowest = q_entries_of(network, intervals.with_lowest_rewards(), found.weights, PESSIMISTIC)
         largest = float(np.abs(intervals.rewards).max(initial=0.0))
-        layout = self.cells.layout
+        layout, policy = self.cells.layout, q + self.empirical_part()
+        n_allowed = len(network.conditions.entries)
+        q, lowest = (part[:, : part.shape[1] - n_allowed] for part in (q, lowest))
         acting = Acting(
-            self._ties.policy(q + self.empirical_part(), largest, self.rng, self.lasting()),
+            self._ties.policy(policy, largest, self.rng, self.lasting()),
             _padded(
                 found.weights[:, network.value_columns] * network.values, layout.value_start[-1]
             ),
@@ -334,8 +336,8 @@ class FactoredLearner(CountingLearner):
 
     def planned_for(self, intervals: Intervals) -> Intervals:
         """Numbers by cell as those of the functions that are planned with, laid out for it."""
-        spread, n = self.cells.spread(intervals), len(self.network.backup_columns)
-        return replace(spread, low=spread.low[:n], high=spread.high[:n])
+        spread, n = self.cells.spread(intervals), len(self.network.given_backups)
+        return self.network.laid_out(replace(spread, low=spread.low[:n], high=spread.high[:n]))
 
     def start_means(self) -> Floats:
         """Means of h_j over the first states seen; over all states alike before the first."""
@@ -449,6 +451,11 @@ class FactoredLearner(CountingLearner):
         self.planner.restart_from(state["bases"])
         if self.coarse is not None:
             self.coarse.planner.restart_from(state["coarse bases"])
+
+
+def _indicators(structure: Structure) -> Together | None:
+    """What indicators cannot be at once; nothing where episodes end early: it knows no ends."""
+    return None if structure.conditions.terminal else indicators_of(structure)
 
 
 def check_entries(structure: Structure) -> None:

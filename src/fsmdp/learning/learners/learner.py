@@ -308,13 +308,13 @@ class TieBreaker:
             alone: list[Cases[Scope]] = [
                 Cases(((first + at,),)) for at in range(len(actions.variables))
             ]
-            self._lookup = cell_lookup(structure, *alone)
+            self._lookup = cell_lookup(structure, *structure.conditions.scopes, *alone)
             self._joint = joint_greedily(actions, first, self._lookup)
             self._n_drawn = sum(actions.sizes)
             return
         self._n_actions = self._n_drawn = len(actions)
         by_action = Cases((nothing,) * self._n_actions, {a: a for a in range(1, self._n_actions)})
-        self._lookup = cell_lookup(structure, by_action)
+        self._lookup = cell_lookup(structure, *structure.conditions.scopes, by_action)
         sizes = [variable.size for variable in structure.variables]
         self._layout = fold_layout(self._lookup, sizes, self._n_actions, structure.horizon or 1)
         self._plain_cost = lookup_cost(self._lookup)
@@ -322,7 +322,7 @@ class TieBreaker:
     def policy(
         self, q: Floats, largest: float, rng: np.random.Generator, episodes: float
     ) -> CompiledPolicy:
-        """Greedy in q (horizon, n_cells), for rewards up to `largest`.
+        """Greedy in q (horizon, n_cells and what is allowed), for rewards up to `largest`.
 
         Folded if it pays for the number of episodes that the policy is expected to last.
         """

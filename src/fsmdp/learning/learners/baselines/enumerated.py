@@ -48,16 +48,19 @@ class Solved(NamedTuple):
 
 
 def backward_induction(
-    horizon: int, discount: float, rewards: Ends, means: Means, at_most: Floats | None = None
+    learner: EnumeratedLearner, rewards: Ends, means: Means, at_most: Floats | None = None
 ) -> Solved:
     """Optimistic values: the upper ends, step by step from the last.
 
     Q_l(s, a) = R_high(s, a) + discount * min(mean_high(V_{l+1})(s, a), max V_{l+1}),
     V_l(s) = max_a Q_l(s, a), and Q_l never above `at_most`.
-    No mean leaves the range of V_{l+1}: this caps values by what can still be earned.
+    No mean leaves the range of V_{l+1}: this caps values by what can still be earned. Actions that
+    are not allowed have a Q of minus infinity, and terminal states the value 0.
     Cost: horizon times that of `means`.
     """
     reward_low, reward_high = rewards
+    horizon, discount = learner.horizon, learner.structure.discount
+    allowed, over = learner.allowed, learner.over
     shape = (horizon, *reward_high.shape)
     q, widths = np.zeros(shape), np.zeros(shape)
     values = np.zeros((horizon, shape[2]))
@@ -69,8 +72,9 @@ def backward_induction(
         pessimistic = reward_low + discount * np.clip(low, lowest, highest)
         if at_most is not None:
             np.minimum(q[step], at_most[step], out=q[step])
-        widths[step] = np.maximum(q[step] - pessimistic, 0.0)
-        following = values[step] = q[step].max(axis=0)
+        widths[step] = np.where(allowed, np.maximum(q[step] - pessimistic, 0.0), 0.0)
+        q[step] = np.where(allowed, q[step], -np.inf)
+        following = values[step] = np.where(over, 0.0, q[step].max(axis=0))
     return Solved(values, q, widths)
 
 
@@ -154,6 +158,9 @@ class EnumeratedLearner(CountingLearner):
         self.learnt_high = sum(term.high for term in learnt)
         self.learnt_sigma = float(np.sqrt(sum(term.sigma**2 for term in learnt)))
         self.reward_span = sum(term.high - term.low for term in structure.rewards)
+        states, conditions = all_states(structure), structure.conditions
+        self.over = conditions.is_terminal(states)  # (n_states,)
+        self.allowed = conditions.mask(states).T | self.over  # (n_actions, n_states)
 
     def counted_structure(self) -> Structure:
         """The structure that is counted in; the function of all variables stands last."""
@@ -237,7 +244,7 @@ class EnumeratedLearner(CountingLearner):
         values = np.zeros((self.horizon, self.cells.layout.value_start[-1]))
         values[:, -self.n_states :] = solved.values
         q, widths = np.zeros((self.horizon, n_cells)), np.zeros((self.horizon, n_cells))
-        q[:, -size:] = solved.q.reshape(self.horizon, size)
+        q[:, -size:] = np.where(self.allowed, solved.q, 0.0).reshape(self.horizon, size)
         widths[:, -size:] = solved.widths.reshape(self.horizon, size)
         due = np.full(n_cells, NEVER)
         due[-size:] = 0 if replan_at is None else replan_at.ravel()

@@ -124,8 +124,16 @@ def _table(structure: Structure, act: Act, limit: int) -> Integers:
         f"{show_count(n_states)} states =",
         "give a Plan, which needs no table, or a larger limit=",
     )
-    states = [tuple(map(int, state)) for state in all_states(structure)]
-    chosen = [[act(state, step + 1) for state in states] for step in range(structure.horizon)]
+    states, space = all_states(structure), structure.actions
+    over = structure.conditions.is_terminal(states).tolist()
+    idle = space.choice(0, np.zeros(len(space.variables), dtype=np.int64))  # where nothing is done
+    chosen = [
+        [
+            idle if ended else act(tuple(state), step + 1)
+            for state, ended in zip(states.tolist(), over, strict=True)
+        ]
+        for step in range(structure.horizon)
+    ]
     return np.array(chosen, dtype=np.int64)
 
 

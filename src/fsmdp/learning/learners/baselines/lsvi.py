@@ -11,6 +11,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_positive, check_size
 from fsmdp.foundation.kinds import OneOf, Positive, Probability, declared_options
+from fsmdp.learning.cells.layout import cell_lookup
 from fsmdp.learning.learners.baselines.enumerated import (
     ENTRY_LIMIT,
     Ends,
@@ -152,8 +153,7 @@ def plan_by_regression(
         known + np.clip(middle - bonus, low, high),
         known + np.clip(middle + bonus, low, high),
     )
-    structure = learner.structure
-    return learner.follow(backward_induction(learner.horizon, structure.discount, rewards, means))
+    return learner.follow(backward_induction(learner, rewards, means))
 
 
 def feature_rows(learner: EnumeratedLearner, features: Features) -> Floats:
@@ -386,6 +386,7 @@ class RLSVI(RememberingLearner):
         self._gram = np.zeros((self.n_features, self.n_features))
         self._n_met = int(self.term_known.size - self.term_known.sum()) + len(structure.basis)
         self._ties = TieBreaker(structure)
+        self._with_allowed = cell_lookup(structure, *structure.conditions.scopes)
         learnt = [
             term
             for term, known in zip(structure.rewards, self.term_known, strict=True)
@@ -424,10 +425,12 @@ class RLSVI(RememberingLearner):
         is_feature, constant = self._feature >= 0, layout.cell_of[cells.n_reward_cells]
         following, actions = np.zeros(len(met)), np.zeros(len(met), dtype=np.int64)
         low = high = 0.0  # of what can be earned after the step
-        discount = self.structure.discount
+        discount, conditions = self.structure.discount, self.structure.conditions
+        allowed, over = conditions.entries, conditions.is_terminal(seen.following)
         for step in reversed(range(self.horizon)):
             least = self._learnt_low + discount * low
-            targets = seen.rewards + discount * np.clip(following, low, high) - least
+            later = np.where(over, 0.0, np.clip(following, low, high))
+            targets = seen.rewards + discount * later - least
             sums = np.bincount(
                 met.ravel(), np.repeat(targets, met.shape[1]), minlength=self.n_features
             )
@@ -438,9 +441,12 @@ class RLSVI(RememberingLearner):
             numbers[is_feature] += theta
             numbers[constant] += least
             entries[step] = numbers[layout.cell_of]
-            best_actions(layout.lookup, entries[step], seen.following, following, actions)
+            q = np.concatenate([entries[step], allowed])
+            best_actions(self._with_allowed, q, seen.following, following, actions)
             low, high = self._lowest + discount * low, self._highest + discount * high
-        policy = self._ties.policy(entries, largest, self.rng, 1 + self.growth * self.episode)
+        every = np.broadcast_to(allowed, (len(entries), len(allowed)))
+        q = np.hstack([entries, every])
+        policy = self._ties.policy(q, largest, self.rng, 1 + self.growth * self.episode)
         return self.unclaimed(policy, self.replan_at())
 
     def replan_at(self) -> Integers:

@@ -23,7 +23,7 @@ from fsmdp.learning.learners.baselines.enumerated import (
     one_for_each_variable,
     state_strides,
 )
-from fsmdp.learning.learners.learner import NEVER, Learner, Planned
+from fsmdp.learning.learners.learner import NEVER, Learner, Planned, check_structure
 from fsmdp.learning.learners.memory import RememberingLearner
 from fsmdp.learning.learners.registry import LearnerContext, LearnerEntry, Options
 from fsmdp.model.basis import Basis
@@ -174,6 +174,11 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
         self.accuracy = as_positive(accuracy, "accuracy", "it is in units of the largest return")
         self.rank = as_positive(rank, "rank", "it is the Bellman rank")
         self.batch = as_whole(batch, "batch", 1, MOST_EPISODES)
+        if check_structure(self.name, structure).conditions:
+            raise ModelError(
+                f"{self.name} takes every action in every state to explore, and this structure has "
+                "actions that are not allowed everywhere, or terminal states; use another learner."
+            )
         super().__init__(structure, seed=seed, known_rewards=known_rewards, limit=limit)
         self.functions = self._check(functions)  # (n, horizon, n_actions, n_states)
         self.alive = np.ones(len(self.functions), dtype=np.bool_)

@@ -75,10 +75,7 @@ class TabularPSRL(EnumeratedLearner):
             found = transitions @ following
             return found, found
 
-        solved = backward_induction(
-            self.horizon, self.structure.discount, (rewards, rewards), means
-        )
-        return self.follow(solved)
+        return self.follow(backward_induction(self, (rewards, rewards), means))
 
     def describe(self) -> str:
         """The options that matter."""

@@ -90,13 +90,8 @@ class UCBVI(EnumeratedLearner):
             bonus[unseen] = np.inf
             return middle - bonus, middle + bonus
 
-        solved = backward_induction(
-            self.horizon,
-            self.structure.discount,
-            self.reward_bounds(self.optimism.scale * log_term),
-            means,
-            at_most=self._last_q,
-        )
+        rewards = self.reward_bounds(self.optimism.scale * log_term)
+        solved = backward_induction(self, rewards, means, at_most=self._last_q)
         self._last_q = solved.q
         return self.follow(solved)
 
@@ -224,11 +219,12 @@ class FMDPBF(EnumeratedLearner):
                 bonus,
             )
             low = np.clip(lower_means - bonus, lower.min(), lower.max())
-            lower = (rewards[0] + structure.discount * low).max(axis=0)
+            lowest = np.where(self.allowed, rewards[0] + structure.discount * low, -np.inf)
+            lower = np.where(self.over, 0.0, lowest.max(axis=0))
             # Of the upper values, which depend on what was counted, only distances bound the mean.
             return upper_means - np.ptp(following) * farthest, upper_means + bonus
 
-        return self.follow(backward_induction(self.horizon, structure.discount, rewards, means))
+        return self.follow(backward_induction(self, rewards, means))
 
     def options(self) -> Sequence[str]:
         """Which bonus."""

@@ -47,12 +47,9 @@ class UCRL2(EnumeratedLearner):
         visits = self.visits
         t = int(visits.sum()) + 1
         log_term = 7 * math.log(2 * self.n_states * self.n_actions * t / self.optimism.delta)
-        solved = backward_induction(
-            self.horizon,
-            self.structure.discount,
-            self.reward_bounds(self.optimism.scale * log_term),
-            ball_means(self.outcomes, visits, self.radii()),
-        )
+        rewards = self.reward_bounds(self.optimism.scale * log_term)
+        means = ball_means(self.outcomes, visits, self.radii())
+        solved = backward_induction(self, rewards, means)
         return self.follow(solved, replan_at=np.maximum(1, 2 * visits))
 
 
@@ -144,9 +141,7 @@ class MBIE(EnumeratedLearner):
         """Optimistic values over the balls as they are."""
         means = ball_means(self.outcomes, self.visits, self.radii())
         rewards = self.reward_bounds(self.optimism.scale * (math.log(2) + self.log_terms()))
-        return self.follow(
-            backward_induction(self.horizon, self.structure.discount, rewards, means)
-        )
+        return self.follow(backward_induction(self, rewards, means))
 
 
 MBIE_ENTRY = entry_of(
@@ -209,14 +204,8 @@ class UCRLProduct(EnumeratedLearner):
                 )
             return -low, high
 
-        return self.follow(
-            backward_induction(
-                self.horizon,
-                self.structure.discount,
-                self.variables.rewards(self.optimism.delta),
-                means,
-            )
-        )
+        rewards = self.variables.rewards(self.optimism.delta)
+        return self.follow(backward_induction(self, rewards, means))
 
 
 @compiled()

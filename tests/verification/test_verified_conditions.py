@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from tests.actions.test_conditions import conditioned_joint_model
-from tests.model.conditioned import conditioned
+from tests.conditioned_models import conditioned
+from tests.joint_models import conditioned_joint_model
 
 import fsmdp
 from fsmdp.io.models import schema

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.model.conditioned import conditioned, optimal_values
+from tests.conditioned_models import conditioned, optimal_values
 
 import fsmdp
 from fsmdp.bounds.bellman import network_of_model

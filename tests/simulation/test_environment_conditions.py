@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from tests.actions.test_conditions import conditioned_joint_model
-from tests.model.conditioned import conditioned, is_allowed, is_terminal
+from tests.conditioned_models import conditioned, is_allowed, is_terminal
+from tests.joint_models import conditioned_joint_model
 
 import fsmdp
 

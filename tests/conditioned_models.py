@@ -3,10 +3,10 @@
 from itertools import product
 
 import numpy as np
-from tests import oracle
 
 import fsmdp
 from fsmdp.domains.random import random_model
+from tests import oracle
 
 
 def conditioned(seed, *, horizon=4, discount=1.0, variables=3, actions=4, terminal=True, **options):

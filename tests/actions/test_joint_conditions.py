@@ -3,46 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from tests.joint_models import all_states, allowed_by_hand, joint_model
+from tests.joint_models import all_states, allowed_in, conditioned_joint_model, joint_model
 
 import fsmdp
 from fsmdp.policies.joint import random_actions
 
 SEEDS = range(10)
-
-
-def conditioned_joint_model(seed, terminal=True, **options):
-    """A model of `joint_models` with conditions on states and action variables together."""
-    rng = np.random.default_rng(seed)
-    base = joint_model(seed, most=64, **options)
-    allowed = []
-    idle = base.actions.values(base.actions.idle())
-    for _ in range(rng.integers(1, 4)):
-        own = [base.variables[rng.integers(len(base.variables))]]
-        count = min(len(base.actions.variables), int(rng.integers(1, 3)))
-        chosen = sorted(rng.permutation(len(base.actions.variables))[:count].tolist())
-        parents = [*own, *(base.actions.variables[p] for p in chosen)]
-        table = (rng.random([v.size for v in parents]) < 0.6).astype(float)
-        table[(slice(None), *(idle[p] for p in chosen))] = 1.0
-        allowed.append(fsmdp.Case(fsmdp.ANY, parents, table))
-    ends = []
-    if terminal:
-        variable = base.variables[rng.integers(len(base.variables))]
-        over = np.zeros(variable.size)
-        over[(base.initial[base.variables.index(variable)] + 1) % variable.size] = 1.0
-        ends.append(fsmdp.Table(variable, over))
-    return base.replace(allowed=allowed, terminal=ends)
-
-
-def allowed_in(model, state):
-    """Joint actions that are allowed in a state, by looking at each assignment."""
-    found = []
-    for values in allowed_by_hand(model.actions):
-        named = dict(zip([v.name for v in model.variables], state, strict=True))
-        named |= dict(zip([v.name for v in model.actions.variables], values, strict=True))
-        if all(case.table[tuple(named[p] for p in case.parents)] != 0 for case in model.allowed):
-            found.append(values)
-    return found
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.model.conditioned import conditioned, is_allowed, is_terminal
+from tests.conditioned_models import conditioned, is_allowed, is_terminal
 
 import fsmdp
 from fsmdp.solver.search.search import search

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.model.conditioned import conditioned, is_allowed, is_terminal, optimal_values
+from tests.conditioned_models import conditioned, is_allowed, is_terminal, optimal_values
 
 import fsmdp
 from fsmdp.errors import ModelError
