@@ -142,6 +142,8 @@ def model_facts(model: Any) -> dict[str, Any]:
         "action_variables": len(model.inputs) - len(model.variables),
         "horizon": model.horizon,
         "discount": model.discount,
+        "conditions_on_actions": len(model.allowed),
+        "terminal_tables": len(model.terminal),
         "reward_terms": len(model.rewards),
         "largest_reward_scope": max(scopes, default=0),
         "largest_parents": max(parents, default=0),
@@ -165,6 +167,10 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
         ),
         ("parents", f"at most {facts['largest_parents']}"),
     ]
+    if facts["terminal_tables"]:
+        rows.insert(4, ("ends early", f"by {plural(facts['terminal_tables'], 'table')}"))
+    if facts["conditions_on_actions"]:
+        rows.insert(3, ("allowed", f"by {plural(facts['conditions_on_actions'], 'condition')}"))
     if facts["latents"]:
         rows.insert(2, ("latents", f"{facts['latents']}"))
     print_facts(str(model), rows)

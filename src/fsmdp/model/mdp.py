@@ -454,7 +454,7 @@ class FactoredMDP(Compared):
                 ("states", count_of_states(self.log10_states)),
                 ("actions", self._actions_text()),
                 ("rewards", f"{len(self.rewards)}: {', '.join(one.name for one in self.rewards)}"),
-                ("ends", show_end(self.horizon, self.discount)),
+                ("ends", show_end(self.horizon, self.discount) + self._conditions_text()),
             ),
         )
 
@@ -469,8 +469,13 @@ class FactoredMDP(Compared):
         return (
             f"FactoredMDP({plural(len(self.variables), 'variable')}, {states}, "
             f"{self.actions.text}, {plural(len(self.rewards), 'reward term')}, "
-            f"{show_end(self.horizon, self.discount)})"
+            f"{show_end(self.horizon, self.discount)}{self._conditions_text()})"
         )
+
+    def _conditions_text(self) -> str:
+        """Whether actions are allowed in some states only, and whether episodes end early."""
+        found = f", {plural(len(self.allowed), 'condition')} on actions" if self.allowed else ""
+        return found + (", terminal states" if self.terminal else "")
 
 
 def backup_rounding(model: FactoredMDP, summed: int) -> float:

@@ -396,7 +396,8 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
 
     Arrows lead from what a variable's next value depends on, dashed where only some actions make
     it so. Squares are variables that actions change, thick rims are rewarded; colours and numbers
-    give the order in which variables are eliminated.
+    give the order in which variables are eliminated. Rings are around variables that decide what is
+    allowed, and whether the episode is over.
     """
     from matplotlib import colormaps
 
@@ -411,6 +412,7 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
         for edges, style in ((found.always, "solid"), (found.sometimes, DASHED)):
             draw_arrows(axes, positions, edges, style, size)
         _draw_variables(axes, positions, found, size, numbers=small)
+        rings = _draw_rings(axes, positions, one, size)
         if small:
             sides = name_sides(positions, names, LETTERS)
             draw_names(axes, positions, names, sides, size)
@@ -427,8 +429,26 @@ def model(one: FactoredMDP, ax: Any = None) -> Any:
             legend_node("o", "rewarded", COLORS[1][0], 2.0),
             legend_line("some actions only", DASHED),
             legend_node("o", f"{shown}: order of elimination", face=colormaps["cividis"](0.5)),
+            *rings,
         )
     return axes
+
+
+def _draw_rings(axes: Any, at: Floats, one: FactoredMDP, size: float) -> list[Any]:
+    """Rings around what conditions depend on; what they mean, for a legend."""
+    handles, n = [], len(one.variables)
+    deciding = [table for cases in one.conditions.allowed for table in cases]
+    for number, (tables, label) in enumerate(
+        ((deciding, "decides what is allowed"), (one.conditions.terminal, "decides the end"))
+    ):
+        positions = sorted({p for table in tables for p in table.scope if p < n})
+        if not positions:
+            continue
+        color, width = COLORS[2 + number][0], size + 6 + 5 * number
+        style = {"marker": "o", "linestyle": "none", "markerfacecolor": "none"}
+        axes.plot(*at[positions].T, markersize=width, markeredgecolor=color, zorder=1.5, **style)
+        handles.append(legend_node("o", label, color, 1.0))
+    return handles
 
 
 def draw_arrows(axes: Any, at: Floats, edges: Any, style: Any, size: float) -> None:
@@ -613,10 +633,12 @@ def trajectories(
 
 
 def actions_taken(model: FactoredMDP, found: Record) -> list[str]:
-    """Names of the actions of the first episode."""
+    """Names of the actions of the first episode; nothing after its end."""
     actions, rows = model.actions, found.states[0, :-1, len(model.variables) :]
-    taken = zip(found.actions[0].tolist(), rows, strict=True)
-    return [actions.name(actions.choice(case, values)) for case, values in taken]
+    taken = list(zip(found.actions[0].tolist(), rows, strict=True))
+    length = int(found.lengths[0])
+    names = [actions.name(actions.choice(case, values)) for case, values in taken[:length]]
+    return [*names, *("over" for _ in taken[length:])]
 
 
 DRAWN_TOGETHER = (0, (1, 1.5))

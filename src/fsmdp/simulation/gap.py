@@ -204,6 +204,8 @@ def limit_of_mean(model: FactoredMDP, runs: Runs, level: float) -> float | None:
         return None
     low = sum(min(float(t.values.min()) for t in means) for means in model.reward_means)
     high = sum(max(float(t.values.max()) for t in means) for means in model.reward_means)
+    if model.terminal:  # an episode that ends early earns nothing in the steps that are left
+        low, high = min(low, 0.0), max(high, 0.0)
     worth = sum_of_discounts(runs.steps, model.discount)
     limit = lower_limit(runs.returns, low * worth, high * worth, level)
     if model.horizon is None:  # what comes after the last step that was simulated
