@@ -102,3 +102,19 @@ def test_wrong_conditions_in_a_file_are_refused_by_both_readers(change, message,
         fsmdp.load(path)
     with pytest.raises(checker.BadInputError):
         checker.read_model(path.read_bytes())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_elimination_that_a_plan_describes_is_proved_too(seed, tmp_path):
+    model = conditioned(seed, variables=6, horizon=3)
+    plan = fsmdp.plan(model, fsmdp.Basis.pairs(model), method="joint", mini_bucket=8)
+    fsmdp.save(model, tmp_path / "model.json")
+    plan.save(tmp_path / "plan.npz")
+    read = checker.read_model((tmp_path / "model.json").read_bytes())
+    claim = checker.read_claim((tmp_path / "plan.npz").read_bytes(), read)
+    assert claim.hint is not None
+    terms = checker.terms_of(read, claim)
+    assert len(terms) == len(model.actions) + len(model.terminal)
+    schedule = checker.plans_schedule(claim.hint, terms, dict(read.sizes))
+    for step in range(len(claim.weights)):
+        assert max(schedule.maximum(action, step, {}) for action in range(len(terms))) <= 0
