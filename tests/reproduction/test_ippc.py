@@ -15,6 +15,7 @@ from fsmdp.reproduction.ippc import (
     Settings,
     Task,
     draw,
+    measured_2018,
     others,
     page,
     play,
@@ -30,7 +31,10 @@ TRAFFIC, SYSADMIN = Problem("Traffic", 1), Problem("SysAdmin", 1)
 
 
 def invented(task):
-    known = published()[task.problem]
+    return invented_result(published()[task.problem]) | {"episodes": task.settings.episodes}
+
+
+def invented_result(known):
     return {
         "log10_states": 3.0,
         "actions": 5,
@@ -38,7 +42,7 @@ def invented(task):
         "policy": "invented",
         "mean": (known.base + known.best) / 2,
         "standard_error": 0.5,
-        "episodes": task.settings.episodes,
+        "episodes": 10,
         "decision_seconds": 1e-6,
         "upper_bound": known.best + 1.0,
         "trivial_bound": known.best + 10.0,
@@ -74,7 +78,9 @@ def test_problems_are_read_as_people_write_them():
     assert len(read_problems(["Elevators"])) == 10
     assert len(read_problems(["published"])) == 84
     assert len(read_problems(["all"])) == 120
-    for text in ("Trafic:1", "Traffic:11", "Traffic:x", ""):
+    assert len(read_problems(["2018"])) == 140
+    assert read_problems(["ChromaticDice-2018:20"]) == [Problem("ChromaticDice-2018", 20)]
+    for text in ("Trafic:1", "Traffic:11", "Traffic:x", "", "ChromaticDice-2018:21"):
         with pytest.raises(ModelError):
             read_problems([text])
 
@@ -152,3 +158,23 @@ def test_a_problem_is_planned_and_played():
     assert found["decision_seconds"] < 1e-3
     assert found["peak_memory"] is None or 1e7 < found["peak_memory"] < 4e9
     json.dumps(found)
+
+
+def test_the_problems_of_2018_have_a_zero_and_what_was_measured():
+    known = measured_2018()
+    assert len(known) == 13  # instances 1 and 5 of seven domains, but Manufacturer 5
+    one = known[Problem("EarthObservation-2018", 1)]
+    assert (one.base, one.best) == (pytest.approx(-46.0533333333), -14.3)
+    assert one.best_planner == "PROST, 0.5 s a step, measured"
+    assert one.score(-14.3) == 1.0
+    assert one.score(one.base) == 0.0
+
+
+def test_the_page_has_a_second_part_for_2018(tmp_path):
+    problem = Problem("EarthObservation-2018", 1)
+    result = invented_result(measured_2018()[problem])
+    settings = {"seconds": 60.0, "episodes": 10, "milliseconds": 100.0}
+    text = page({problem: {"settings": settings, **result}}, "`fsmdp ippc 2018`")
+    assert "## The problems of 2018" in text
+    assert "EarthObservation-2018 1" in text
+    assert "Mean score by domain" not in text

@@ -117,11 +117,12 @@ def complete_model(incomplete: str) -> list[str]:
 
 def complete_problem(incomplete: str) -> list[str]:
     """Shell completion of problems of the competitions: domains, and then their instances."""
-    from fsmdp.reproduction.ippc import DOMAINS, INSTANCES
+    from fsmdp.reproduction.ippc import DOMAINS, DOMAINS_2018, read_problems
 
     domain = incomplete.partition(":")[0]
-    instances = [f"{domain}:{one}" for one in INSTANCES] if domain in DOMAINS else []
-    names = ["published", "all", *DOMAINS, *instances]
+    known = domain in DOMAINS or domain in DOMAINS_2018
+    instances = [f"{domain}:{one.instance}" for one in read_problems([domain])] if known else []
+    names = ["published", "all", "2018", *DOMAINS, *DOMAINS_2018, *instances]
     return [name for name in names if name.startswith(incomplete)]
 
 

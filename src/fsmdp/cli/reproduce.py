@@ -107,13 +107,15 @@ def reproduce_command(
     "fsmdp ippc Traffic:1 Elevators --seconds 20",
     "fsmdp ippc published --output runs/ippc --page docs/ippc.md",
     "fsmdp ippc published --executor ray --workers 16",
+    "fsmdp ippc EarthObservation-2018:1 (2018 is all 140 problems of that year)",
 )
 def ippc_command(
     problems: Annotated[
         list[str],
         typer.Argument(
             metavar="PROBLEM",
-            help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published or all.",
+            help="Domains (Traffic), instances (Traffic:[bold]1[/bold]), published, all (of 2011 "
+            "and 2014), or 2018.",
             autocompletion=complete_problem,
         ),
     ],
@@ -198,11 +200,11 @@ def _mean(values: dict[Problem, float]) -> float | None:
 
 
 def _line(problem: Problem, result: Result) -> str:
-    from fsmdp.reproduction.ippc import SCALE, published
+    from fsmdp.reproduction.ippc import SCALE, known_results
 
     if "error" in result:
         return f"{problem}: {result['error']}"
-    known = published().get(problem)
+    known = known_results().get(problem)
     score = "" if known is None else f", score {known.score(result['mean']):.2f}"
     mean = with_error(result["mean"], result["standard_error"], SCALE)
     bound = bound_text(result["upper_bound"], result["exact"], SCALE, 5)

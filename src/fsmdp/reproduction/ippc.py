@@ -9,7 +9,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -37,9 +37,24 @@ DOMAINS: Mapping[str, str] = {
     "TriangleTireworld": "TriangleTireworld_MDP_ippc2014",
     "Wildfire": "Wildfire_MDP_ippc2014",
 }
-"""Names of the domains, and of the problems in rddlrepository."""
+"""Names of the domains of 2011 and 2014, and of the problems in rddlrepository."""
+
+DOMAINS_2018: Mapping[str, str] = {
+    f"{name}-2018": f"{name}_ippc2018"
+    for name in (
+        "AcademicAdvising",
+        "ChromaticDice",
+        "CooperativeRecon",
+        "EarthObservation",
+        "Manufacturer",
+        "PushYourLuck",
+        "RedFinnedBlueEye",
+    )
+}
+"""Those of 2018, with 20 instances each."""
 
 INSTANCES = range(1, 11)
+INSTANCES_2018 = range(1, 21)
 
 BASELINES = ("noop", "random", "noop_ippc2014", "random_ippc2014")
 
@@ -53,6 +68,9 @@ PLANNERS: Mapping[str, str] = {
     "prost2011_all_runs": "PROST 2011",
     "gpack_all_runs": "Gourmand 2014",
 }
+
+MEASURED: Mapping[str, str] = {"prost_05s": "PROST, 0.5 s a step, measured"}
+"""Whose results were measured by us."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,6 +89,7 @@ class Published:
     """Means of others on one problem."""
 
     means: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)  # standard ones, where they are known
 
     @property
     def base(self) -> float:
@@ -80,13 +99,22 @@ class Published:
     @property
     def best(self) -> float:
         """The best mean that anyone published: score 1."""
-        return max(self.means[name] for name in PLANNERS if name in self.means)
+        return self.means[self._best]
 
     @property
     def best_planner(self) -> str:
         """Whose that is."""
-        present = [name for name in PLANNERS if name in self.means]
-        return PLANNERS[max(present, key=lambda name: self.means[name])]
+        return {**PLANNERS, **MEASURED}[self._best]
+
+    @property
+    def best_error(self) -> float | None:
+        """Its standard error, where it is known."""
+        return self.errors.get(self._best)
+
+    @property
+    def _best(self) -> str:
+        present = [name for name in (*PLANNERS, *MEASURED) if name in self.means]
+        return max(present, key=lambda name: self.means[name])
 
     def score(self, mean: float) -> float:
         """(mean - base) / (best - base), cut to [0, 1]."""
@@ -102,6 +130,28 @@ def published() -> Mapping[Problem, Published]:
         problem = Problem(row.pop("domain"), int(row.pop("instance")))
         found[problem] = Published({name: float(mean) for name, mean in row.items() if mean})
     return found
+
+
+@cache
+def measured_2018() -> Mapping[Problem, Published]:
+    """What PROST earned in a run of ours on problems of 2018, with the zero of the score.
+
+    Of 2 to 10 episodes, so that its standard errors matter. No results of the competition by
+    instance were published.
+    """
+    text = files(__package__).joinpath("assets", "measured_2018.csv").read_text(encoding="utf-8")
+    found = {}
+    for row in csv.DictReader(text.splitlines()):
+        if row["prost_05s"]:
+            means = {"noop": float(row["base"]), "prost_05s": float(row["prost_05s"])}
+            errors = {"prost_05s": float(row["prost_05s_error"])}
+            found[Problem(row["domain"], int(row["instance"]))] = Published(means, errors)
+    return found
+
+
+def known_results() -> Mapping[Problem, Published]:
+    """What others earned, published or measured."""
+    return {**published(), **measured_2018()}
 
 
 ONLINE = "online_mean", "online_standard_error", "online_episodes", "online_decision_seconds"
@@ -145,7 +195,7 @@ def _play(task: Task) -> dict[str, Any]:
     from fsmdp.solver.plan import plan
 
     settings, problem = task.settings, task.problem
-    model = load(DOMAINS[problem.domain], problem.instance)
+    model = load({**DOMAINS, **DOMAINS_2018}[problem.domain], problem.instance)
     begun = begin_peak()
     began = time.perf_counter()
     found = plan(model, time_limit=settings.seconds, seed=settings.seed)
@@ -202,25 +252,29 @@ Result = Mapping[str, Any]
 
 
 def read_problems(texts: Sequence[str]) -> list[Problem]:
-    """Problems as people write them: "Traffic:1", "Traffic", "published", "all"."""
+    """Problems as people write them: "Traffic:1", "Traffic", "published", "all", "2018"."""
     found: dict[Problem, None] = {}
     for text in texts:
         name, _, number = text.partition(":")
-        if text == "published":
+        instances = INSTANCES_2018 if name in DOMAINS_2018 else INSTANCES
+        if text == "2018":
+            found |= dict.fromkeys(Problem(d, i) for d in DOMAINS_2018 for i in INSTANCES_2018)
+        elif text == "published":
             found |= dict.fromkeys(published())
         elif text == "all":
             found |= dict.fromkeys(Problem(d, i) for d in DOMAINS for i in INSTANCES)
-        elif name not in DOMAINS:
+        elif name not in DOMAINS and name not in DOMAINS_2018:
             raise ModelError(
-                f"unknown problem {show(text)}; expected published, all, or one of "
-                f"{show_names(DOMAINS)}, perhaps with an instance from 1 to 10 (Traffic:1)."
+                f"unknown problem {show(text)}; expected published, all, 2018, or one of "
+                f"{show_names((*DOMAINS, *DOMAINS_2018))}, perhaps with an instance (Traffic:1)."
             )
         elif not number:
-            found |= dict.fromkeys(Problem(name, instance) for instance in INSTANCES)
-        elif number.isdecimal() and int(number) in INSTANCES:
+            found |= dict.fromkeys(Problem(name, instance) for instance in instances)
+        elif number.isdecimal() and int(number) in instances:
             found[Problem(name, int(number))] = None
         else:
-            raise ModelError(f"{show(text)}: expected an instance from 1 to 10 (Traffic:1).")
+            expected = f"an instance from 1 to {instances[-1]} ({name}:1)"
+            raise ModelError(f"{show(text)}: expected {expected}.")
     return sorted(found)
 
 
@@ -282,7 +336,7 @@ def read_result(folder: Path, problem: Problem) -> Result | None:
 
 def read_results(folder: str | Path) -> dict[Problem, Result]:
     """All results of a folder."""
-    every = [Problem(domain, instance) for domain in DOMAINS for instance in INSTANCES]
+    every = read_problems(["all", "2018"])
     found = {problem: read_result(Path(folder), problem) for problem in every}
     return {problem: result for problem, result in found.items() if result is not None}
 
@@ -320,28 +374,50 @@ Made by {command}; {seconds:g} s of planning for each problem, {episodes} episod
 """
 
 
+SECOND_PART = """## The problems of 2018
+
+Most have actions that are possible in some states only, and horizons of their own. No results of
+the competition by instance were published. The best known mean is what PROST earned in a run of
+ours, with 0.5 s a step and 2 to 10 episodes, so that its standard error matters; the zero of the
+score is the competition's, the better of doing nothing and acting at random.
+"""
+
+
 def write_page(results: Mapping[Problem, Result], path: str | Path, command: str) -> Path:
     """Write the page and its figure beside it."""
     target = Path(path)
-    write_file(target.with_name(FIGURE), draw(results))
+    earlier = {one: result for one, result in results.items() if not is_of_2018(one)}
+    if earlier:
+        write_file(target.with_name(FIGURE), draw(earlier))
     write_file(target, page(results, command).encode())
     return target
 
 
 def page(results: Mapping[Problem, Result], command: str) -> str:
-    """The page as Markdown."""
+    """The page as Markdown: the problems of 2011 and 2014, and those of 2018 in a second part."""
     played = {problem: result for problem, result in results.items() if "error" not in result}
+    later = {problem: result for problem, result in played.items() if is_of_2018(problem)}
     settings = next(iter(played.values()))["settings"]
     parts = [INTRODUCTION.format(command=command, memory=_memory(played), **settings)]
-    parts.append(f"![Mean score by domain, of ours and of published planners]({FIGURE})\n")
-    parts.append(_domains(played))
-    parts.append(_problems(played))
+    if len(later) < len(played):
+        earlier = {problem: result for problem, result in played.items() if problem not in later}
+        parts.append(f"![Mean score by domain, of ours and of published planners]({FIGURE})\n")
+        parts.append(_domains(earlier))
+        parts.append(_problems(earlier, "Problem by problem"))
+    if later:
+        parts.append(SECOND_PART)
+        parts.append(_problems(later, "Problem by problem, 2018"))
     return "\n".join(parts)
+
+
+def is_of_2018(problem: Problem) -> bool:
+    """Whether a problem is one of the competition of 2018."""
+    return problem.domain in DOMAINS_2018
 
 
 def scores(results: Mapping[Problem, Result], key: str) -> dict[Problem, float]:
     """Scores of a mean, of the problems that have it and of which others' are known."""
-    known = published()
+    known = known_results()
     return {
         problem: known[problem].score(result[key])
         for problem, result in results.items()
@@ -351,7 +427,7 @@ def scores(results: Mapping[Problem, Result], key: str) -> dict[Problem, float]:
 
 def others(planner: str, problems: Sequence[Problem]) -> dict[Problem, float]:
     """Scores of a published planner on these problems."""
-    known = published()
+    known = known_results()
     return {
         problem: known[problem].score(known[problem].means[planner])
         for problem in problems
@@ -402,12 +478,12 @@ def _domains(results: Mapping[Problem, Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _problems(results: Mapping[Problem, Result]) -> str:
+def _problems(results: Mapping[Problem, Result], title: str) -> str:
     online = any("online_mean" in result for result in results.values())
     heads = ["problem", "states", "off line", *(["on line"] if online else [])]
     heads += ["bound", "gap", "closed", "best published", "score"]
     lines = [
-        "## Problem by problem\n",
+        f"## {title}\n",
         "| " + " | ".join(heads) + " |",
         "|---|" + "--:|" * (len(heads) - 1),
     ]
@@ -417,7 +493,7 @@ def _problems(results: Mapping[Problem, Result]) -> str:
 
 
 def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
-    known = published().get(problem)
+    known = known_results().get(problem)
     earned = with_error(result["mean"], result["standard_error"], SCALE)
     cells = [str(problem), f"10^{result['log10_states']:.1f}", earned]
     best = result["mean"]
@@ -435,7 +511,12 @@ def _cells(problem: Problem, result: Result, online: bool) -> list[str]:
     way = result["trivial_bound"] - best
     closed = (result["trivial_bound"] - result["upper_bound"]) / way if way > 0 else 1.0
     cells.append(f"{100 * min(1.0, max(0.0, closed)):.0f} %")
-    cells.append("" if known is None else f"{plain(known.best, 5)} ({known.best_planner})")
+    best_known = ""
+    if known is not None:
+        error = known.best_error
+        shown = plain(known.best, 5) if error is None else with_error(known.best, error, SCALE)
+        best_known = f"{shown} ({known.best_planner})"
+    cells.append(best_known)
     cells.append("" if known is None else f"{known.score(best):.2f}")
     return cells
 
