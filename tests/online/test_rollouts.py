@@ -11,6 +11,9 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.exact.evaluation import evaluate_exactly
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.exact.solve import solve_exactly
+from fsmdp.model.actions import ListedActions
+from fsmdp.model.conditions import Conditions
+from fsmdp.model.lookup import compile_conditions
 from fsmdp.online.continuations import (
     SWITCH_TRIALS,
     ControlVariate,
@@ -28,6 +31,12 @@ from fsmdp.online.rollouts import Rollouts, paired, survivors, winner
 from fsmdp.policies.resolve import resolve
 from fsmdp.reproduction.ippc import DOMAINS
 from fsmdp.simulation.simulate import compile_model
+
+
+def anything(n_actions):
+    """Conditions under which all of so many actions are allowed, a state, and their number."""
+    free = Conditions(ListedActions([f"a{i}" for i in range(n_actions)]), (fsmdp.Variable("x", 2),))
+    return compile_conditions(free), np.zeros(1, dtype=np.int64), n_actions
 
 
 def worst_policy(model):
@@ -304,7 +313,7 @@ def test_a_visited_state_changes_when_an_alternative_is_clearly_better():
     rng = np.random.default_rng(0)
     visited = new_visited_states(8, 3)
     visited.visits[2], visited.action[2], visited.first[2] = 1, 1, -1
-    entry = promising(visited, 2, 3, rng)
+    entry = promising(visited, 2, *anything(3), rng)
     assert visited.alternative[entry] in (0, 2)
     for _ in range(int(SWITCH_TRIALS) - 1):
         learn(visited, 2, entry, 1.0)
@@ -312,7 +321,7 @@ def test_a_visited_state_changes_when_an_alternative_is_clearly_better():
     learn(visited, 2, entry, 1.1)
     assert visited.action[2] == visited.alternative[entry]
     assert visited.first[2] == -1
-    other = promising(visited, 2, 3, rng)
+    other = promising(visited, 2, *anything(3), rng)
     for trial in range(50):
         learn(visited, 2, other, (-1.0) ** trial)
     assert visited.action[2] == visited.alternative[entry]
@@ -322,7 +331,7 @@ def test_a_full_table_of_alternatives_tries_nothing_new():
     visited = new_visited_states(2, 4)
     visited.visits[0], visited.first[0] = 1, -1
     visited.counts[1] = 2
-    assert promising(visited, 0, 4, np.random.default_rng(0)) == -1
+    assert promising(visited, 0, *anything(4), np.random.default_rng(0)) == -1
     alone = new_visited_states(2, 1)
     alone.visits[0], alone.first[0] = 1, -1
-    assert promising(alone, 0, 1, np.random.default_rng(0)) == -1
+    assert promising(alone, 0, *anything(1), np.random.default_rng(0)) == -1

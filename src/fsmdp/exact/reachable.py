@@ -22,13 +22,16 @@ from fsmdp.exact.flat import Actions, action_type
 from fsmdp.exact.sweeps import threads
 from fsmdp.foundation.checks import show_count, show_memory
 from fsmdp.model.cases import Cases
-from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import (
+    CompiledConditions,
     Inputs,
     Lookup,
+    compile_conditions,
     compile_lookup,
     deselect,
     flatten_cases,
+    is_allowed,
+    is_over,
     locate,
     scope_lookup,
     scopes_of,
@@ -101,7 +104,7 @@ def flat_rules(model: FactoredMDP) -> Rules:
         child_size=np.array([dynamics.drawn_sizes[c] for c in children], dtype=np.int64),
         rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
         reward_means=flatten_cases(model.reward_means),
-        conditions=model.conditions.compiled(),
+        conditions=compile_conditions(model.conditions),
         sizes=np.array(model.sizes, dtype=np.int64),
         n_slots=n_variables + len(dynamics.drawn_sizes),
         n_actions=n_actions,

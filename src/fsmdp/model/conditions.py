@@ -6,25 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_tuple, show, show_names
 from fsmdp.foundation.equality import Compared
 from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.cases import ANY, Case, Cases, _Any
-from fsmdp.model.lookup import (
-    Lookup,
-    compile_lookup,
-    flatten_cases,
-    locate,
-    scope_lookup,
-    scopes_of,
-)
 from fsmdp.model.rewards import find_parents
 from fsmdp.model.tables import Floats, Table, bound_table, sorted_table
 from fsmdp.model.variables import (
@@ -79,12 +70,13 @@ class Conditions(Compared):
     @property
     def scopes(self) -> list[Cases[Scope]]:
         """Scopes of what is allowed."""
-        return scopes_of(self.allowed)
+        return [cases.map(lambda table: table.scope) for cases in self.allowed]
 
     @cached_property
     def entries(self) -> Floats:
-        """All numbers of what is allowed: 0 and minus infinity."""
-        return flatten_cases(self.allowed)
+        """All numbers of what is allowed, group after group: 0 and minus infinity."""
+        numbers = (table.values.ravel() for cases in self.allowed for table in cases)
+        return np.concatenate([np.zeros(0), *numbers])
 
     def is_terminal(self, states: Integers) -> Booleans:
         """Whether an episode is over in each of several states (n, n_variables)."""
@@ -244,56 +236,6 @@ class Conditions(Compared):
             if self.is_stuck(state):
                 return False
         return True
-
-    def compiled(self) -> CompiledConditions:
-        """What compiled code reads. Cost: the tables, once."""
-        n_cases = self.actions.n_cases
-        terminal = [Cases((table,)) for table in self.terminal]
-        return CompiledConditions(
-            scope_lookup(self.scopes, self.sizes, n_cases),
-            self.entries if len(self.entries) else np.zeros(1),
-            scope_lookup(scopes_of(terminal), self.sizes, 1),
-            flatten_cases(terminal) if terminal else np.zeros(1),
-        )
-
-
-class CompiledConditions(NamedTuple):
-    """Conditions as arrays; without tables, every action is allowed and no state is terminal."""
-
-    allowed: Lookup
-    allowed_entries: Floats  # 0 where allowed
-    terminal: Lookup
-    terminal_entries: Floats  # not 0 where an episode is over
-
-
-def no_conditions(n_cases: int = 1) -> CompiledConditions:
-    """Nothing is asked of anything."""
-    nothing = compile_lookup([], n_cases)
-    return CompiledConditions(nothing, np.zeros(1), compile_lookup([], 1), np.zeros(1))
-
-
-@compiled(inline="always")
-def is_over(conditions: CompiledConditions, values: Integers) -> bool:
-    """Whether an episode is over in the state that the first slots hold."""
-    lookup = conditions.terminal
-    for table in lookup.defaults:
-        if conditions.terminal_entries[locate(lookup, table, values)] != 0.0:
-            return True
-    return False
-
-
-@compiled(inline="always")
-def is_allowed(conditions: CompiledConditions, action: int, values: Integers) -> bool:
-    """Whether an action, by its case and the slots of its variables, is allowed in a state."""
-    lookup, entries = conditions.allowed, conditions.allowed_entries
-    for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
-        if entries[locate(lookup, lookup.exception_table[e], values)] != 0.0:
-            return False
-    if lookup.exception_start[-1] == 0:  # actions made of variables: one group
-        for table in lookup.defaults:
-            if entries[locate(lookup, table, values)] != 0.0:
-                return False
-    return True
 
 
 def resolve_conditions(

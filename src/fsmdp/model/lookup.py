@@ -9,6 +9,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.cases import Cases
+from fsmdp.model.conditions import Conditions
 from fsmdp.model.tables import Floats, Integers, Table
 from fsmdp.model.variables import Scope
 
@@ -172,3 +173,47 @@ def deselect(lookup: Lookup, action: int, tables: Integers) -> None:
     for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
         item = unsigned(lookup.exception_item[e])
         tables[item] = lookup.defaults[item]
+
+
+class CompiledConditions(NamedTuple):
+    """Conditions as arrays; without tables, every action is allowed and no state is terminal."""
+
+    allowed: Lookup
+    allowed_entries: Floats  # 0 where allowed
+    terminal: Lookup
+    terminal_entries: Floats  # not 0 where an episode is over
+
+
+def compile_conditions(conditions: Conditions) -> CompiledConditions:
+    """What compiled code reads of conditions. Cost: the tables, once."""
+    terminal = [Cases((table,)) for table in conditions.terminal]
+    return CompiledConditions(
+        scope_lookup(conditions.scopes, conditions.sizes, conditions.actions.n_cases),
+        conditions.entries if len(conditions.entries) else np.zeros(1),
+        scope_lookup(scopes_of(terminal), conditions.sizes, 1),
+        flatten_cases(terminal) if terminal else np.zeros(1),
+    )
+
+
+@compiled(inline="always")
+def is_over(conditions: CompiledConditions, values: Integers) -> bool:
+    """Whether an episode is over in the state that the first slots hold."""
+    lookup = conditions.terminal
+    for table in lookup.defaults:
+        if conditions.terminal_entries[locate(lookup, table, values)] != 0.0:
+            return True
+    return False
+
+
+@compiled(inline="always")
+def is_allowed(conditions: CompiledConditions, action: int, values: Integers) -> bool:
+    """Whether an action, by its case and the slots of its variables, is allowed in a state."""
+    lookup, entries = conditions.allowed, conditions.allowed_entries
+    for e in range(lookup.exception_start[action], lookup.exception_start[action + 1]):
+        if entries[locate(lookup, lookup.exception_table[e], values)] != 0.0:
+            return False
+    if lookup.exception_start[-1] == 0:  # actions made of variables: one group
+        for table in lookup.defaults:
+            if entries[locate(lookup, table, values)] != 0.0:
+                return False
+    return True

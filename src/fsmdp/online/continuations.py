@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.foundation.streams import Purpose, generator
-from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
-from fsmdp.model.lookup import deselect, locate, select
+from fsmdp.model.lookup import CompiledConditions, deselect, is_allowed, is_over, locate, select
 from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy, choose_apart, room_for
 from fsmdp.simulation.simulate import CompiledModel, draw_start, outcome_at, set_children

@@ -16,6 +16,7 @@ from fsmdp.model.lookup import (
     Lookup,
     check_lookup,
     check_vectors,
+    compile_conditions,
     compile_lookup,
     locate,
     scope_lookup,
@@ -341,7 +342,7 @@ def given_action(n_variables: int, actions: ActionSpace) -> Given:
 
 def by_chance(conditions: Conditions) -> CompiledPolicy:
     """Every action that is allowed as likely as any other."""
-    nothing, allowed = no_strides(conditions.n_variables), conditions.compiled()
+    nothing, allowed = no_strides(conditions.n_variables), compile_conditions(conditions)
     joint = joint_by_chance(conditions.actions, conditions.n_variables, allowed.allowed)
     if not conditions.allowed:
         return policy_arrays(BY_CHANCE, nothing, joint=joint)
@@ -359,7 +360,7 @@ def first_allowed(conditions: Conditions) -> CompiledPolicy:
         idle = conditions.actions.idle()
         given.give(conditions.actions.values(idle))
         return given.policy
-    allowed = conditions.compiled()
+    allowed = compile_conditions(conditions)
     lookup, entries = allowed.allowed, allowed.allowed_entries[None]
     if not conditions.actions.variables:
         return policy_arrays(GREEDILY, nothing, lookup=lookup, entries=entries)

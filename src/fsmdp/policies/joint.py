@@ -28,7 +28,7 @@ from fsmdp.elimination.schedule import Schedule
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditions import Conditions
-from fsmdp.model.lookup import Lookup, locate, scope_lookup
+from fsmdp.model.lookup import Lookup, compile_conditions, locate, scope_lookup
 from fsmdp.model.tables import Floats, Integers
 from fsmdp.model.variables import Scope, Variable
 
@@ -460,7 +460,7 @@ class RandomActions(NamedTuple):
 
 def random_actions(conditions: Conditions) -> RandomActions:
     """Prepare to draw actions. Cost: for joint ones, an elimination of what is not allowed."""
-    parts = conditions.actions, conditions.n_variables, conditions.compiled().allowed
+    parts = conditions.actions, conditions.n_variables, compile_conditions(conditions).allowed
     return RandomActions(conditions, joint_by_chance(*parts))
 
 

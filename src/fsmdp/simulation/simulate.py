@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled, unsigned
 from fsmdp.model.conditionals import Kernel
-from fsmdp.model.conditions import CompiledConditions, is_allowed, is_over
 from fsmdp.model.lookup import (
+    CompiledConditions,
     Inputs,
     Lookup,
+    compile_conditions,
     compile_lookup,
     deselect,
     flatten_cases,
+    is_allowed,
+    is_over,
     locate,
     scope_lookup,
     scopes_of,
@@ -105,7 +108,7 @@ def compile_model(model: FactoredMDP) -> CompiledModel:
         reward_sigmas=np.array([reward.sigma for reward in model.rewards], dtype=np.float64),
         initial_start=np.array(list(accumulate(model.sizes, initial=0))),
         initial_cumulative=np.concatenate([np.cumsum(d) for d in model.initial_distributions()]),
-        conditions=model.conditions.compiled(),
+        conditions=compile_conditions(model.conditions),
         n_variables=len(model.variables),
         n_inputs=n_inputs,
         n_slots=n_inputs + len(dynamics.drawn_sizes),

@@ -20,8 +20,16 @@ from fsmdp.foundation.checks import show
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Cases
-from fsmdp.model.conditions import is_allowed, is_over
-from fsmdp.model.lookup import Inputs, Lookup, compile_lookup, deselect, locate, select
+from fsmdp.model.lookup import (
+    Inputs,
+    Lookup,
+    compile_lookup,
+    deselect,
+    is_allowed,
+    is_over,
+    locate,
+    select,
+)
 from fsmdp.model.marginals import EPSILON, UNDERFLOW
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Integers
