@@ -37,7 +37,7 @@ class Transitions:
     inputs: Integers  # (n, n_inputs) state variables, then action variables
     taken: Integers  # (n,) positions of actions
     outcomes: Integers  # (n, n_variables) the next state
-    at_random: bool = False  # whether actions were drawn without a look at anything else
+    at_random: bool = False  # whether actions were drawn without reading anything else
 
     def __len__(self) -> int:
         return len(self.taken)
@@ -102,7 +102,7 @@ def as_share(anywhere: object) -> float | None:
 
 
 def played_model(data: object) -> FactoredMDP | None:
-    """The model that is given, or that of an environment of ours, which begins where it is told."""
+    """The model that is given, or that of an environment of ours, which begins in any state."""
     if isinstance(data, FactoredMDP):
         return data
     env = getattr(data, "unwrapped", None)
@@ -113,14 +113,14 @@ def _of_model(
     model: FactoredMDP, episodes: int, steps: int | None, seed: int, placed: int
 ) -> Transitions:
     steps, n = episode_steps(model, steps), len(model.variables)
-    worlds = []
+    played_models = []
     if placed < episodes:
         usual = derived_seed(seed, Purpose.DISCOVERY_EPISODES)
-        worlds.append((model, episodes - placed, usual))
+        played_models.append((model, episodes - placed, usual))
     if placed:
         starts = derived_seed(seed, Purpose.DISCOVERY_STARTS)
-        worlds.append((_from_anywhere(model), placed, starts))
-    played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
+        played_models.append((_from_anywhere(model), placed, starts))
+    played = [record(one, RANDOM, some, each, steps) for one, some, each in played_models]
     before = [one.states[:, :-1].reshape(-1, one.states.shape[-1]) for one in played]
     after = [one.states[:, 1:, :n].reshape(-1, n) for one in played]
     return Transitions(
@@ -162,7 +162,7 @@ def _of_environment(
         state = read(shown)
         if begin is not None and (state != begin).any():
             raise ModelError(
-                "anywhere: the environment did not begin in the state that it was told, "
+                "anywhere: the environment did not begin in the state that it was given, "
                 f"reset(options={options}); give anywhere=0."
             )
         for _ in range(most):

@@ -351,7 +351,7 @@ MOST_REMEMBERED = 2**16
 
 
 class Scenario(NamedTuple):
-    """A table of uniform numbers, what followed from the states met, and the last path.
+    """A table of uniform numbers, what followed from the states visited, and the last path.
 
     What followed is remembered in an open hash table; entries of earlier scenarios count as empty.
     """

@@ -89,7 +89,7 @@ class Arena:
     ) -> Floats:
         """Returns of as many of the episodes as are finished in time.
 
-        At least as many as are drawn between two looks at the clock, which may be none.
+        At least as many as are drawn between two checks of the clock, which may be none.
         """
         size, found = tuned.CHUNK_EPISODES, np.full(episodes, np.nan)
 

@@ -375,7 +375,7 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
 
 
 def _scopes(model: FactoredMDP) -> list[Scope]:
-    """Variables, and pairs of them that a mechanism or a reward looks at, of small tables."""
+    """Variables, and pairs of them that a mechanism or a reward depends on, of small tables."""
     n_variables, sizes = len(model.sizes), model.sizes
     found: dict[Scope, None] = {(p,): None for p in range(n_variables)}
     scopes = [tuple(sorted({p, *model.parents(p)})) for p in range(n_variables)]

@@ -1,4 +1,4 @@
-"""Products: means of functions that look at several independent groups, from counts of each group.
+"""Products: means of functions of several independent groups, from counts of each group.
 
 Given the state and the action, P(y) = prod_f P_f(y_f) over the parts of a scope that lie in
 different groups. A part is counted by itself, in cells of its own parents: an interval for each
@@ -134,10 +134,10 @@ class Products:
 
 
 def products_of(structure: Structure, groups_too: bool = False) -> Products | None:
-    """What to count where independence is stated; None if no function looks at several groups.
+    """What to count where independence is stated; None if no function depends on several groups.
 
     A function whose cells do not tell the cells of its parts apart is counted as it is. With
-    `groups_too` every group is a factor, whether functions look at several or not.
+    `groups_too` every group is a factor, whether functions depend on several or not.
     """
     group_of = {p: number for number, group in enumerate(structure.independent) for p in group}
     found = _Builder(structure)
@@ -169,15 +169,15 @@ class _Builder:
     def add(self, number: int, parts: Sequence[Scope], groups: Sequence[int]) -> None:
         """Make a function a product, if its cells tell those of its parts apart."""
         structure = self._structure
-        told = [self._told(part, group) for part, group in zip(parts, groups, strict=True)]
+        stated = [self._stated(part, group) for part, group in zip(parts, groups, strict=True)]
         contexts = structure.contexts[number] if structure.contexts else None
         cells = [
             _cells_of_part(structure.parents[number], contexts, *one, structure, self._sizes)
-            for one in told
+            for one in stated
         ]
         if any(one is None for one in cells):
             return
-        factors = [self._factor(part, *one) for part, one in zip(parts, told, strict=True)]
+        factors = [self._factor(part, *one) for part, one in zip(parts, stated, strict=True)]
         table = structure.basis.tables[number]
         axes = [table.scope.index(position) for part in parts for position in part]
         self._products.append(
@@ -197,7 +197,7 @@ class _Builder:
     def add_groups(self) -> None:
         """Make every group a factor."""
         for number, group in enumerate(self._structure.independent):
-            self._factor(group, *self._told(group, number))
+            self._factor(group, *self._stated(group, number))
 
     def products(self) -> Products | None:
         """All that was added."""
@@ -219,8 +219,8 @@ class _Builder:
             self._n_boxes,
         )
 
-    def _told(self, part: Scope, group: int) -> tuple[Cases[Scope], Integers | None]:
-        """Parents of a part: of a function that looks at it alone, or of the whole group."""
+    def _stated(self, part: Scope, group: int) -> tuple[Cases[Scope], Integers | None]:
+        """Parents of a part: of a function that depends on it alone, or of the whole group."""
         structure = self._structure
         for number, scope in enumerate(structure.basis.scopes):
             if scope == part:

@@ -272,7 +272,7 @@ class FactoredLearner(CountingLearner):
         self.delta_rewards = half or self.optimism.delta
 
     def counted_structure(self) -> Structure:
-        """What was told, functions of independent parts of products, and those of groups."""
+        """What was given, functions of independent parts of products, and those of groups."""
         if self.groups is not None:
             return self.groups.counted
         return self.structure if self.products is None else self.products.counted
