@@ -106,7 +106,7 @@ class Arena:
     def states(
         self, policy: CompiledPolicy, episodes: int, seed: int, check: Check = NO_LIMIT.check
     ) -> Integers:
-        """States met in so many episodes: (episodes, steps, n_variables).
+        """States visited in so many episodes: (episodes, steps, n_variables).
 
         Where they would be more than RECORDED_NUMBERS, episodes are fewer, or, with an infinite
         horizon, end earlier: later steps count for less.

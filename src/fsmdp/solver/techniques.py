@@ -369,8 +369,8 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
         arrays = array_policy(policy, model, policy).compiled()
         assert arrays is not None
         stream = derived_seed(seed, Purpose.INVARIANTS, number)
-        met = arena.states(arrays, episodes, stream, check)
-        parts.append(met.reshape(-1, met.shape[-1]))
+        visited = arena.states(arrays, episodes, stream, check)
+        parts.append(visited.reshape(-1, visited.shape[-1]))
     return np.concatenate(parts)
 
 

@@ -179,7 +179,7 @@ def crossed(pool: Pool, projection: Projection, count: int, rng: np.random.Gener
     (count, steps, n_variables). No policy may ever meet some of them, but a fit that has seen what
     they are worth knows where to go before any policy has been there.
     """
-    met = np.stack(
+    visited = np.stack(
         [
             states[rng.choice(len(states), count, p=counts / counts.sum())]
             for states, counts in zip(pool.states, pool.counts, strict=True)
@@ -187,9 +187,9 @@ def crossed(pool: Pool, projection: Projection, count: int, rng: np.random.Gener
         axis=1,
     )
     states = projection.states
-    chosen = rng.integers(0, len(states), met.shape[:2])
-    met[:, :, list(projection.kept)] = states[chosen]
-    return met
+    chosen = rng.integers(0, len(states), visited.shape[:2])
+    visited[:, :, list(projection.kept)] = states[chosen]
+    return visited
 
 
 def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[Table]:
