@@ -111,7 +111,7 @@ docs: $(INSTALLED_DEV) ## build the documentation into site/
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
-format: $(INSTALLED_DEV) ## format the code and mend what lint can mend
+format: $(INSTALLED_DEV) ## format the code and fix what lint can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 

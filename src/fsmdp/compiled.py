@@ -1,6 +1,6 @@
 """Compilation with a cache that forgets what was compiled from older sources.
 
-Numba's own cache looks at the file of a function only: code that was compiled with a helper from
+Numba's own cache depends on the file of a function only: code that was compiled with a helper from
 another file goes on running after the helper has changed. It also runs what it finds in its files,
 or fails on it, whatever has become of them.
 """

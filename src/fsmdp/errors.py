@@ -38,4 +38,4 @@ class TrivialBoundWarning(FsmdpWarning):
 
 
 class PoorPolicyWarning(FsmdpWarning):
-    """A policy that could not be told apart from doing nothing or acting at random."""
+    """A policy that could not be distinguished from doing nothing or acting at random."""

@@ -46,7 +46,7 @@ def test_what_cannot_be_told_apart_is_shown_first():
     done = run("gridworld", "--anywhere=0", "--quiet")
     assert "cell-1-2 (or cell-1-1 and cell-1-3)" in done.output
     first = next(line for line in done.output.splitlines() if line.startswith("undecided"))
-    assert "cannot be told from" in first
+    assert "cannot be distinguished from" in first
 
 
 @pytest.mark.parametrize(

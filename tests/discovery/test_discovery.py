@@ -185,7 +185,7 @@ def test_what_cannot_be_told_apart_is_said():
     assert {(edge.parent, edge.child) for edge in found.undecided} >= missing
     (edge,) = [e for e in found.evidence if (e.parent, e.child) == ("cell-1-2", "cell-1-0")]
     assert edge.instead == ("cell-1-1", "cell-1-3")
-    assert any("be told from cell-1-2" in one.reason for one in found.undecided)
+    assert any("be distinguished from cell-1-2" in one.reason for one in found.undecided)
     free = fsmdp.discover(fsmdp.domains.sysadmin(4), anywhere=0, episodes=500)
     assert not any(edge.instead for edge in free.evidence)
 

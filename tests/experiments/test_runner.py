@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -456,22 +457,22 @@ def test_a_failed_run_keeps_its_checkpoint_and_goes_on_from_it(
     run = asked.runs[0].id
     written = []
 
-    def fill_up(path, content):
+    def write(most, path, content):
         if Path(path).name == CHECKPOINT:
-            if len(written) == 3:
+            if len(written) == most:
                 raise ModelError("cannot write: No space left on device.")
             written.append(path)
         return usual(path, content)
 
     usual = arrays.write_file
-    monkeypatch.setattr(arrays, "write_file", fill_up)
+    monkeypatch.setattr(arrays, "write_file", partial(write, 3))
     results = compare(asked, tmp_path, Here())
     assert results.runs[0].message == "cannot write: No space left on device."
     assert Store(tmp_path).status(asked.runs[0]) is RunStatus.FAILED
     with np.load(Store(tmp_path).checkpoint(run)) as kept:
         assert int(kept["done"]) == 30
     written.clear()
-    monkeypatch.setattr(arrays, "write_file", lambda *file: written.append(file) or usual(*file))
+    monkeypatch.setattr(arrays, "write_file", partial(write, None))
     compare(asked, tmp_path, Here())
     assert len(written) == 3  # episodes 40, 50 and 60
     assert episodes_of(tmp_path)[run] == episodes_of(whole[1])[run]

@@ -7,7 +7,7 @@ import pytest
 
 import fsmdp
 from fsmdp.policies.arrays import BY_TABLE, policy_arrays
-from fsmdp.policies.resolve import resolve
+from fsmdp.policies.resolve import ArrayPolicy, array_policy, resolve
 
 RING = fsmdp.domains.sysadmin(5, horizon=8)
 
@@ -81,3 +81,15 @@ def test_arrays_that_are_too_short_are_refused(rows):
 
     with pytest.raises(fsmdp.PolicyError, match=r"compiled\(\) is wrong"):
         fsmdp.rollout(RING, rules_of(Short), episodes=1)
+
+
+def test_arrays_of_a_class_derived_from_ours_are_checked_if_it_makes_its_own():
+    class Shorter(ArrayPolicy):
+        def compiled(self):
+            return self.arrays._replace(table=self.arrays.table[:, :1].copy())
+
+    whole = array_policy("rules", RING, rules_of(DecisionList))
+    parts = whole.name, whole.variables, whole.actions, whole.horizon, whole.arrays
+    assert fsmdp.rollout(RING, ArrayPolicy(*parts), episodes=1).mean > 0
+    with pytest.raises(fsmdp.PolicyError, match=r"compiled\(\) is wrong"):
+        fsmdp.rollout(RING, Shorter(*parts), episodes=1)

@@ -12,7 +12,7 @@ from fsmdp.bounds.stagewise import left_to_earn
 from fsmdp.errors import SizeError
 from fsmdp.learning.cells.confidence import empirical_moments, weissman
 from fsmdp.learning.cells.layout import cells_of
-from fsmdp.learning.cells.together import indicators_of
+from fsmdp.learning.cells.products import indicators_of
 from fsmdp.model.cases import Cases
 
 

@@ -148,7 +148,7 @@ class Clock:
     def run(self, work: Callable[[], Found]) -> Found:
         """Run something that cannot ask by itself; `Stopped` if it is not ready in time.
 
-        It runs in a thread that is left behind then, and is expected to look at the clock, too.
+        It runs in a thread that is left behind then, and is expected to check the clock, too.
         """
         if self is NO_LIMIT:
             return work()

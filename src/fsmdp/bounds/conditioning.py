@@ -1,7 +1,7 @@
 """Columns that a solver can tell apart: the basis in well-conditioned coordinates.
 
 Functions that are nearly combinations of others need huge weights of opposite signs, which are
-beyond a solver's tolerances. Each function is compared with those that look at a part of its
+beyond a solver's tolerances. Each function is compared with those that depend on a part of its
 variables; what is nearly a combination of them is replaced by its remainder, and what is one
 exactly is left out. Weights of the user's functions are those of the coordinates times a matrix.
 """
@@ -95,7 +95,7 @@ def condition(basis: Basis) -> Conditioning:
     A function is measured against the constant and the functions of its own or smaller scopes, in
     the mean square over all states. Nothing depends on the functions' scales.
     Cost: for each scope, its table's size times the square of the functions that live on it; those
-    of scopes alike are looked at once.
+    of scopes alike are examined once.
     """
     scales = function_scales(basis)
     by_scope: dict[Scope, list[int]] = {}

@@ -173,7 +173,7 @@ def noise(upper_bound: float, mean: float, scale: float, span: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A policy that was tried: its mean return in episodes that all candidates met.
+    """A policy that was tried: its mean return in episodes common to all candidates.
 
     The best of several such means flatters the one that has it: the incumbent's own is taken from
     fresh episodes.

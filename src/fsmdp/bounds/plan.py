@@ -16,7 +16,7 @@ from fsmdp.bounds.certificate import Certificate
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.gap import ROUNDING, Candidate, Incumbent, Line, RelativeGap
 from fsmdp.errors import PlanningError
-from fsmdp.foundation.checks import plural
+from fsmdp.foundation.checks import plural, sound
 from fsmdp.foundation.numbers import bound_text, facts_table, percent_at_most, upper
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.basis import Basis
@@ -238,6 +238,7 @@ class Plan:
             return chosen
         return self.action_names.names(chosen)
 
+    @sound
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays."""
         return self.policy.compiled()

@@ -46,7 +46,7 @@ def discover_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find who depends on whom in episodes of random actions, without a look at the model itself.
+    """Find who depends on whom in episodes of random actions, without reading the model itself.
 
     Nothing is claimed about edges that are missing; those that there may be are undecided.
     """

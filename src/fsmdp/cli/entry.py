@@ -29,7 +29,7 @@ SPELLED = {"±": "+/-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–"
 
 
 def run() -> int:
-    """Run the command line and give its exit code; what a user can mend is one line."""
+    """Run the command line and give its exit code; what a user can correct is one line."""
 
     print_anything()
     try:

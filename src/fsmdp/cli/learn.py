@@ -64,7 +64,7 @@ def learn_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a learner, which is told the structure but no probabilities, on episodes of a model."""
+    """Run a learner, which is given the structure but no probabilities, on episodes of a model."""
     from fsmdp.experiments.local import use_one_thread
 
     use_one_thread()

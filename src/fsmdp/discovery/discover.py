@@ -71,7 +71,7 @@ class IndependenceCheck:
     """
 
     refuted: tuple[Dependence, ...]
-    cells: int  # that there are to look at
+    cells: int  # that there are to examine
     visits: int  # in all of them together
     delta: float
     needed: float = field(repr=False)  # log of the evidence that one cell needs
@@ -97,9 +97,9 @@ def check_independence(
 ) -> IndependenceCheck:
     """Test the independence that a structure states on a history, a learner, or transitions.
 
-    A history and a learner bring their structure, and counts of the basis functions that look at
-    several groups (singles look at none). Transitions are three arrays, states, actions by number
-    and next states, with the structure beside them; all pairs of groups are looked at.
+    A history and a learner bring their structure, and counts of the basis functions that depend on
+    several groups (singles depend on none). Transitions are three arrays, states, actions by number
+    and next states, with the structure beside them; all pairs of groups are examined.
 
     In every cell, the chance of the joint counts under a mixture of all joint distributions
     (Dirichlet, 1/2 for each value) is divided by the largest chance that independence gives them.
@@ -165,7 +165,7 @@ def log_evidence(counts: Integers, parts: Sequence[Sequence[int]]) -> float:
 
 
 def _of_statistics(structure: Structure, cells: Cells, statistics: Statistics) -> Iterator[Counted]:
-    """Joint counts of the functions that look at several groups, each set of outcomes once."""
+    """Joint counts of the functions that depend on several groups, each set of outcomes once."""
     group_of = {p: g for g, group in enumerate(structure.independent) for p in group}
     starts, first = np.unique(cells.layout.outcome_start, return_index=True)
     for start, cell in zip(starts.tolist(), first.tolist(), strict=True):
@@ -202,7 +202,7 @@ def _of_transitions(structure: Structure, data: Transitions) -> Iterator[Counted
             yield scope, n_cells, tables
 
 
-INSTEAD = "in these data it cannot be told from {parent}"
+INSTEAD = "in these data it cannot be distinguished from {parent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +210,8 @@ class Edge:
     """A variable whose next value depends on an input, beyond what its other parents explain.
 
     `log_evidence` is the logarithm of the evidence against the opposite, `needed` what it had to
-    reach. `instead` names inputs that told the parent's value in all data, so that they may be the
-    ones that matter, in its place: no data like these can tell.
+    reach. `instead` names inputs that implied the parent's value in all data, so that they may
+    be the ones that matter, in its place: no data like these can tell.
     """
 
     parent: str
@@ -229,7 +229,7 @@ WITH_ANOTHER = "it seems to matter jointly with another input, which lookahead=2
 IN_COMMON = "something that was not found explains a correlation with {other}"
 
 MOST_WORK = 2**26
-"""Transitions times pairs of inputs that are looked at for what explains a correlation: seconds."""
+"""Transitions times pairs of inputs that are examined for what explains a correlation: seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ class Discovery:
         horizon: int | None = None,
         discount: float = 1.0,
     ) -> Structure:
-        """What a learner can be told: these parents, with rewards and a basis of your own.
+        """What a learner can be given: these parents, with rewards and a basis of your own.
 
         Without a basis, singles. Without rewards, those of the model that was played, and its
         horizon and discount. That variables are drawn independently is not stated: what `together`
@@ -373,9 +373,9 @@ def discover(
     way.
 
     What is not claimed is not excluded: `undecided` names inputs of which an effect of `effect` on
-    some probability, in all contexts, could have been overlooked, and inputs that cannot be told
-    from a parent that was found. A parent that matters only jointly with another (as in an
-    exclusive or) is looked for with `lookahead=2`. Rewards' scopes are not looked for.
+    some probability, in all contexts, could have been overlooked, and inputs that cannot be
+    distinguished from a parent that was found. A parent that matters only jointly with another
+    (as in an exclusive or) is looked for with `lookahead=2`. Rewards' scopes are not looked for.
     `progress=True` shows a bar once it takes longer than two seconds; a function is called with the
     variables done and all there are.
     Cost: for each variable, transitions times inputs and actions times the parents found.
@@ -397,14 +397,16 @@ def discover(
             if report is not None:
                 report(variable + 1, n_variables)
     names = known.names
-    told = told_by_others(known, {parent for one in found for parent in one.parents}, max_parents)
+    implied = implied_by_others(
+        known, {parent for one in found for parent in one.parents}, max_parents
+    )
     edges = tuple(
         Edge(
             names[parent],
             names[one.variable],
             strength.found,
             strength.needed,
-            tuple(names[other] for other in told.get(parent, ()) if other not in one.parents),
+            tuple(names[other] for other in implied.get(parent, ()) if other not in one.parents),
         )
         for one in found
         for parent, strength in zip(one.parents, one.evidence, strict=True)
@@ -426,8 +428,8 @@ def discover(
     )
 
 
-def told_by_others(data: Transitions, inputs: Iterable[int], most: int) -> dict[int, list[int]]:
-    """State variables whose value others told in all rows, and which these are.
+def implied_by_others(data: Transitions, inputs: Iterable[int], most: int) -> dict[int, list[int]]:
+    """State variables whose value others implied in all rows, and which these are.
 
     A tree of the others has to predict it, so that few rows, in which anything tells anything,
     are not enough.

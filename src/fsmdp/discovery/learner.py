@@ -1,4 +1,4 @@
-"""A learner that is not told who depends on whom: it finds out while it learns."""
+"""A learner that does not know who depends on whom: it finds out while it learns."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ is left out in the next plan."""
 class UCRLDiscovering(RememberingLearner):
     """Optimism over confidence sets, in the structure that predicts best so far.
 
-    Of the structure it is told, parents of functions and groups are not looked at; variables,
+    Of the structure it is given, parents of functions and groups are not read; variables,
     actions, reward terms with their scopes, the basis, and what is stated to be independent are. It
     remembers all transitions. For each variable, parents and actions that move it otherwise are
     added as long as they predict it better, one value after another (`fsmdp.discovery`); under each

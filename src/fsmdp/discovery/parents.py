@@ -401,7 +401,7 @@ class Search:
         return self._certainty + self._price_of_table()
 
     def _price_of_table(self) -> float:
-        """A prior over parents and actions apart, since they were chosen by looking at the data."""
+        """A prior over parents and actions apart, since they were chosen with the same data."""
         n_inputs, n_actions = len(self.data.sizes), self.data.n_actions
         price = math.log(self.limits.max_parents + 1) + _log_choices(n_inputs, len(self.parents))
         return price + math.log(n_actions + 1) + _log_choices(n_actions, len(self.apart))

@@ -38,7 +38,7 @@ class Transitions:
     inputs: Integers  # (n, n_inputs) state variables, then action variables
     taken: Integers  # (n,) positions of actions
     outcomes: Integers  # (n, n_variables) the next state
-    at_random: bool = False  # whether actions were drawn without a look at anything else
+    at_random: bool = False  # whether actions were drawn without reading anything else
 
     def __len__(self) -> int:
         return len(self.taken)
@@ -103,7 +103,7 @@ def as_share(anywhere: object) -> float | None:
 
 
 def played_model(data: object) -> FactoredMDP | None:
-    """The model that is given, or that of an environment of ours, which begins where it is told."""
+    """The model that is given, or that of an environment of ours, which begins in any state."""
     if isinstance(data, FactoredMDP):
         return data
     env = getattr(data, "unwrapped", None)
@@ -114,14 +114,14 @@ def _of_model(
     model: FactoredMDP, episodes: int, steps: int | None, seed: int, placed: int
 ) -> Transitions:
     steps, n = episode_steps(model, steps), len(model.variables)
-    worlds = []
+    played_models = []
     if placed < episodes:
         usual = derived_seed(seed, Purpose.DISCOVERY_EPISODES)
-        worlds.append((model, episodes - placed, usual))
+        played_models.append((model, episodes - placed, usual))
     if placed:
         starts = derived_seed(seed, Purpose.DISCOVERY_STARTS)
-        worlds.append((_from_anywhere(model), placed, starts))
-    played = [record(world, RANDOM, some, each, steps) for world, some, each in worlds]
+        played_models.append((_from_anywhere(model), placed, starts))
+    played = [record(one, RANDOM, some, each, steps) for one, some, each in played_models]
     # Steps that were made: an episode may end before its last.
     made = [np.arange(steps) < one.lengths[:, None] for one in played]
     before = [one.states[:, :-1][real] for one, real in zip(played, made, strict=True)]
@@ -168,7 +168,7 @@ def _of_environment(
         state = read(shown)
         if begin is not None and (state != begin).any():
             raise ModelError(
-                "anywhere: the environment did not begin in the state that it was told, "
+                "anywhere: the environment did not begin in the state that it was given, "
                 f"reset(options={options}); give anywhere=0."
             )
         for _ in range(most):

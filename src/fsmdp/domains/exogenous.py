@@ -142,7 +142,7 @@ class ExogenousBlock:
         return np.hstack([values[:, :1] + constants[:, None], block, slopes])
 
     def optimal_policy(self) -> PolicyFunction:
-        """The optimal policy, which looks at the block only."""
+        """The optimal policy, which depends on the block only."""
         solved = self._solved_block()
         return lambda state, step: solved.action(state[: len(BLOCK)], step)
 

@@ -11,7 +11,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.variables import Variable
 
-MOST_UNITS = 16  # the reward looks at all of them
+MOST_UNITS = 16  # the reward depends on all of them
 
 
 def maintenance(

@@ -62,7 +62,7 @@ class Domain:
     kind. `options` adds what a signature cannot declare. The first `positional` options may be
     given without their names. `start_value` takes the same options and gives the best expected
     return in closed form, where there is one. `environment` is the name under which Gymnasium makes
-    it, with `environment_options` unless told otherwise.
+    it, with `environment_options` unless others are given.
     """
 
     name: str

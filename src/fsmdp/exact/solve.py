@@ -30,6 +30,7 @@ from fsmdp.foundation.checks import (
     show,
     show_count,
     show_memory,
+    sound,
 )
 from fsmdp.foundation.numbers import plain
 from fsmdp.model.mdp import FactoredMDP, backup_rounding, check_model
@@ -87,6 +88,7 @@ class ExactSolution(Rebuilt):
         row = self._row(step)
         return self.model.actions[int(self.actions[row, self._column(state, row)])]
 
+    @sound
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays. Cost: the states that can be reached, if it is only of those."""
         if self.reached is not None:

@@ -41,13 +41,13 @@ TEXT = Reading("text", str)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulator:
-    """An environment with no model behind it, and the structure that learners are told of it."""
+    """An environment with no model behind it, and the structure that learners are given."""
 
     environment: gymnasium.Env[Any, Any]
     given_structure: Structure
 
     def structure(self, _basis: None = None) -> Structure:
-        """What learners are told; its basis is its own."""
+        """What learners are given; its basis is its own."""
         return self.given_structure
 
     @property
@@ -73,7 +73,7 @@ def basis_text() -> Kind:
 
 
 def options_of(entry: LearnerEntry) -> dict[str, tuple[Kind, Value]]:
-    """Kind and default of each option: a learner's own, then what it may be told."""
+    """Kind and default of each option: a learner's own, then what it may be given."""
     options = dict(entry.options)
     if entry.uses_basis:
         options["basis"] = (basis_text(), None)
@@ -195,7 +195,7 @@ def _own_learner(text: str, where: str) -> LearnerEntry:
         if default is Parameter.empty:
             raise ModelError(
                 f"{where}: parameter {name!r} of {text!r} has no default, expected one for every "
-                f"option (only the structure, {' and '.join(GIVEN)} are told); give it one."
+                f"option (only the structure, {' and '.join(GIVEN)} are given); give it one."
             )
         options[name] = (_kind_of(default), default)
 

@@ -1,7 +1,7 @@
 """Checks of what a user gives; an error says where, what was expected and found, what to do."""
 
 import math
-from collections.abc import Iterable, KeysView, Mapping, Set
+from collections.abc import Callable, Iterable, KeysView, Mapping, Set
 from difflib import get_close_matches
 from numbers import Integral, Real
 from reprlib import Repr
@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, TypeVar
 from fsmdp.errors import FsmdpError, ModelError, SizeError
 
 Item = TypeVar("Item")
+Method = TypeVar("Method", bound=Callable[..., object])
 
 WIDTH = 80
 """Messages show no value, name or list in more characters than this."""
@@ -173,6 +174,17 @@ def as_choice(value: object, where: str, choices: Iterable[str]) -> str:
     raise ModelError(
         f"{where}: expected one of {', '.join(names)}, found {show(value)}; choose one."
     )
+
+
+def sound(method: Method) -> Method:
+    """Marks a method whose result need not be checked, since it is made of what was checked."""
+    method.is_sound = True  # type: ignore[attr-defined]
+    return method
+
+
+def is_sound(method: Callable[..., object]) -> bool:
+    """Whether a method is marked so; one that overrides it is not, unless it is marked itself."""
+    return getattr(method, "is_sound", False)
 
 
 def as_step(step: object, horizon: int | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 FEW = 4
-"""Numbers of an array that its hash looks at: enough to tell most apart, at no cost."""
+"""Numbers of an array that its hash depends on: enough to distinguish most, at no cost."""
 
 
 class Compared:

@@ -390,7 +390,7 @@ def one(arrays: Mapping[str, np.ndarray], name: str, kind: type[np.generic]) -> 
 def identify(learner: Learner) -> Identity:
     """What a learner is, as far as a run depends on it: options, seed, structure, known rewards."""
     structure, cells = learner.structure, learner.cells
-    told = [
+    described = [
         [[variable.name, variable.size] for variable in structure.variables],
         structure.actions.as_json(),
         structure.horizon,
@@ -402,7 +402,7 @@ def identify(learner: Learner) -> Identity:
     return {
         "learner": f"{learner.name}({learner.describe()})",
         "learner's seed": str(learner.seed),
-        "structure": f"{structure!r}, {digest_of([np.array(json.dumps(told)), *laid_out])}",
+        "structure": f"{structure!r}, {digest_of([np.array(json.dumps(described)), *laid_out])}",
         "known rewards, features or policy": digest_of(learner.given()),
     }
 

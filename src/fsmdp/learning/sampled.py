@@ -44,11 +44,11 @@ def count_groups(structure: Structure, counted: Structure) -> Groups:
     contexts = list(counted.contexts)
     functions = []
     for number, group in enumerate(structure.independent):
-        told = structure.group_contexts[number] if structure.group_contexts else None
+        stated = structure.group_contexts[number] if structure.group_contexts else None
         own = structure.group_parents[number]
         for function, scope in enumerate(counted.basis.scopes):
             seen = counted.contexts[function] if counted.contexts else None
-            if scope == group and _same(counted.parents[function], own) and _alike(seen, told):
+            if scope == group and _same(counted.parents[function], own) and _alike(seen, stated):
                 functions.append(function)
                 break
         else:
@@ -56,7 +56,7 @@ def count_groups(structure: Structure, counted: Structure) -> Groups:
             tables.append(bound_table(group, np.arange(float(table_size(shape))).reshape(shape)))
             parents.append(own)
             if counted.contexts:
-                contexts.append(told)
+                contexts.append(stated)
             functions.append(len(tables))
     more = replace(counted, basis=Basis(tables), parents=tuple(parents), contexts=tuple(contexts))
     return Groups(more, tuple(functions))
@@ -276,7 +276,7 @@ def optimistic_rows(
     """For each group the laws of its box that are best for what its values are worth.
 
     `values` hold what each value of each function's scope is worth, function after function. Of
-    functions, those that look at nothing outside the group count.
+    functions, those that depend on nothing outside the group count.
     """
     sizes = [variable.size for variable in counted.variables]
     found = []

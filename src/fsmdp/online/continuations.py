@@ -361,7 +361,7 @@ MOST_REMEMBERED = 2**16
 
 
 class Scenario(NamedTuple):
-    """A table of uniform numbers, what followed from the states met, and the last path.
+    """A table of uniform numbers, what followed from the states visited, and the last path.
 
     What followed is remembered in an open hash table; entries of earlier scenarios count as empty.
     """
@@ -430,7 +430,7 @@ def continue_each(
 
     All arms meet the same scenario; every second one mirrors the one before (u becomes 1 - u).
     Where two arms are in the same state at the same step, the same follows, and is not simulated
-    again. States that several scenarios meet are kept: there, beside each path, another
+    again. States that several scenarios visit are kept: there, beside each path, another
     action is tried in the same scenario, and taken from then on if it is clearly better.
     Cost: for each scenario and arm up to two paths, each until it joins another.
     """
@@ -529,7 +529,7 @@ def _follow(
             else:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
                 if may_insert and 2 * visited.counts[0] < len(visited.key):
-                    # One a path: what is not met again would only fill the table.
+                    # One a path: what is not visited again would only fill the table.
                     may_insert = False
                     visited.counts[0] += 1
                     visited.visits[slot] = 1

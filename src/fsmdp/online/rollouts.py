@@ -62,14 +62,14 @@ FIRST_LOOK = 0.25
 """Fraction of the time that the first scenarios of all actions may take; some are left out else."""
 
 CALL_SECONDS = 1e-3
-"""Compiled code is called for about so long, so that the clock is looked at in between."""
+"""Compiled code is called for about so long, so that the clock is checked in between."""
 
 
 MOST_CHANGES = 8
 """Times that a joint action is changed in one decision."""
 
 MOST_ARMS = 256
-"""Changes of a joint action that are looked at; of more, so many are drawn."""
+"""Changes of a joint action that are examined; of more, so many are drawn."""
 
 ENOUGH_FOR_A_CHANGE = 0.5
 """Fraction of a decision's time after which a joint action is not changed once more."""
@@ -261,7 +261,7 @@ class _Decision:
         return int(self.arms[winner(_recent(self.returns))])
 
     def _leave_out(self, rng: np.random.Generator) -> None:
-        """Keep as many actions, by chance, as can be looked at within a part of the time."""
+        """Keep as many actions, by chance, as can be examined within a part of the time."""
         thread = self.threads[0]
         self._pairs(thread, 1, self.arms[:1])
         left = FIRST_LOOK * (self.deadline - time.perf_counter())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.foundation.checks import as_step
+from fsmdp.foundation.checks import as_step, sound
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace
 from fsmdp.model.lookup import Lookup, with_constant
@@ -100,6 +100,7 @@ class Greedy:
             lookup = with_constant(lookup)
         return Greedy(self.variables, self.actions, self.horizon, lookup, entries)
 
+    @sound
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays. Cost: to fold the steps that were not folded yet."""
         nothing = no_strides(len(self.variables))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsmdp.compiled import compiled
 from fsmdp.errors import ModelError, PolicyError
-from fsmdp.foundation.checks import as_step, show, show_count, suggest
+from fsmdp.foundation.checks import as_step, is_sound, show, show_count, sound, suggest
 from fsmdp.foundation.streams import Purpose, generator
 from fsmdp.foundation.threads import in_threads, split
 from fsmdp.model.actions import ActionSpace, Choice
@@ -53,7 +53,10 @@ class Compiles(ActsByState, Protocol):
     """A policy that compiled code can follow, too."""
 
     def compiled(self) -> CompiledPolicy | None:
-        """The policy as arrays, checked; None where only Python can follow it."""
+        """The policy as arrays; None where only Python can follow it.
+
+        They are checked at every call unless the method is marked as `sound`.
+        """
         ...
 
 
@@ -146,8 +149,8 @@ def resolve(model: Described, policy: Policy) -> Followed:
             raise PolicyError(f"{where}: {error}") from None
 
     arrays = policy.compiled() if isinstance(policy, Compiles) else None
-    if arrays is not None and not type(policy).__module__.startswith("fsmdp."):
-        _check_foreign(arrays, model)
+    if isinstance(policy, Compiles) and arrays is not None and not is_sound(policy.compiled):
+        _check_arrays(arrays, model)
     compiled = None if arrays is None else _with_actions(arrays, model)
     return Followed(_checked(chosen, conditions), compiled)
 
@@ -183,8 +186,8 @@ def _with_actions(arrays: CompiledPolicy, model: Described) -> CompiledPolicy | 
     return arrays._replace(joint=nothing_joint()) if known else None
 
 
-def _check_foreign(arrays: CompiledPolicy, model: Described) -> None:
-    """Refuse arrays of a user's class that would lead compiled code out of bounds."""
+def _check_arrays(arrays: CompiledPolicy, model: Described) -> None:
+    """Refuse arrays that would lead compiled code out of bounds."""
     sizes = [variable.size for variable in model.variables]
     try:
         if not isinstance(arrays, CompiledPolicy):
@@ -306,6 +309,7 @@ class ArrayPolicy:
         chosen = act(self.arrays, values, row, self.actions.n_cases, self._rng)
         return self.actions.name(self.actions.choice(chosen, values[len(self.variables) :]))
 
+    @sound
     def compiled(self) -> CompiledPolicy:
         """The policy as arrays."""
         return self.arrays
@@ -446,6 +450,7 @@ class ReducedPolicy:
         values = np.array(check_state(state, self.variables), dtype=np.int64)
         return self.actions.name(act(tuple(self.reduced.states(values).tolist()), step))
 
+    @sound
     def compiled(self) -> CompiledPolicy | None:
         """The policy as arrays; None where only Python can follow it."""
         arrays = self._followed.arrays

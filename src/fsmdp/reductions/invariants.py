@@ -173,7 +173,7 @@ def prove(
 
     Upwards: what the given tables and sums do not allow, but the start has or a step can lead to
     from states in which all of them hold, is allowed from then on; what remains when nothing is
-    added is preserved by every step, and holds at the start. What is too large to look at is
+    added is preserved by every step, and holds at the start. What is too large to examine is
     allowed. `check` may raise to end it.
     Cost: for each table and group of actions, an elimination of the mechanisms that draw it; again
     for those whose parents are in a table that grew.
@@ -240,7 +240,7 @@ class _Proof:
         return (*local, *sums)
 
     def _looked_at(self) -> dict[Scope | int, list[Scope | int]]:
-        """For each table or sum, those whose proof looks at it."""
+        """For each table or sum, those whose proof depends on it."""
         found: dict[Scope | int, list[Scope | int]] = {n: [n] for n in range(len(self.sums))}
         names: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.tables]
         names += [(number, one.scope) for number, one in enumerate(self.sums)]
@@ -288,7 +288,7 @@ class _Proof:
         return self.sums[number] != one
 
     def _before(self, ancestry: Ancestry, also: Scope = ()) -> list[Factor]:
-        """What can be drawn, from states in which all tables of what is looked at hold."""
+        """What can be drawn, from states in which all tables of what is examined hold."""
         factors = [*step_factors(ancestry, self.model.dynamics, self.first_drawn), *self.actions]
         seen = {*ancestry.parent_scope, *also}
         factors += [

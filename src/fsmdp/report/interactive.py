@@ -13,26 +13,12 @@ from typing import Any
 import numpy as np
 
 from fsmdp.model.tables import Floats
-from fsmdp.report.charts import (
-    SHORT_NAME,
-    AnyChart,
-    Chart,
-    Dot,
-    DotChart,
-    Line,
-    NetworkChart,
-    Panel,
-    Role,
-    Style,
-    ink_on_rank,
-    mark_text,
-    printable,
-)
+from fsmdp.report import charts
 from fsmdp.report.curves import Interval
 
 Trace = dict[str, Any]
 Numbers = list[float | int | None]
-Styles = Mapping[str, Style]
+Styles = Mapping[str, charts.Style]
 
 PANEL_HEIGHT = 300
 SECOND_PANEL_HEIGHT = 210
@@ -41,11 +27,11 @@ NETWORK_HEIGHT = 440
 GAP_BETWEEN_PANELS = 0.11
 
 
-def plotly_figure(chart: AnyChart, styles: Styles) -> dict[str, Any]:
+def plotly_figure(chart: charts.AnyChart, styles: Styles) -> dict[str, Any]:
     """Traces, layout and legend of one chart."""
-    if isinstance(chart, Chart):
+    if isinstance(chart, charts.Chart):
         return _curves(chart, styles)
-    if isinstance(chart, DotChart):
+    if isinstance(chart, charts.DotChart):
         return _dots(chart, styles)
     return _network(chart)
 
@@ -55,7 +41,7 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def _curves(chart: Chart, styles: Styles) -> dict[str, Any]:
+def _curves(chart: charts.Chart, styles: Styles) -> dict[str, Any]:
     traces: list[Trace] = []
     n_panels = len(chart.panels)
     height = PANEL_HEIGHT + SECOND_PANEL_HEIGHT * (n_panels - 1)
@@ -93,7 +79,7 @@ def _scale(log: bool) -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", "dtick": 1} if log else {}
 
 
-def _vertical(panel: Panel) -> dict[str, Any]:
+def _vertical(panel: charts.Panel) -> dict[str, Any]:
     if not panel.log:
         return {}
     low, high = (math.log10(end) for end in panel.log_range)
@@ -115,7 +101,7 @@ def _heading(text: str, top: float) -> dict[str, Any]:
     }
 
 
-def _line(line: Line, styles: Styles, panel: int) -> Trace:
+def _line(line: charts.Line, styles: Styles, panel: int) -> Trace:
     style = None if line.learner is None else styles[line.learner]
     trace: Trace = {
         "type": "scatter",
@@ -132,16 +118,16 @@ def _line(line: Line, styles: Styles, panel: int) -> Trace:
     if line.half_width is not None:
         trace["customdata"] = numbers(line.half_width, 2)
         trace["hovertemplate"] = "%{y:.4~g} ± %{customdata:.2~g}"
-    if line.role is Role.OPTIMISTIC:
+    if line.role is charts.Role.OPTIMISTIC:
         trace["mode"] = "lines+markers"
         trace["name"] = escaped(f"{line.label}, optimistic")
         trace["line"] = {"width": 1, "dash": "solid"}
         trace["marker"] = {"symbol": "triangle-up", "size": 7, "maxdisplayed": 14}
-    elif line.role is Role.FIT:
+    elif line.role is charts.Role.FIT:
         trace["line"] = {"width": 1, "dash": "solid"}
         trace["hoverinfo"] = "skip"
         del trace["hovertemplate"]
-    elif line.role is Role.REFERENCE:
+    elif line.role is charts.Role.REFERENCE:
         trace["line"] = {"width": 1.6, "dash": _reference_dash(line.label)}
     return trace
 
@@ -150,7 +136,7 @@ def _reference_dash(label: str) -> str:
     return "dot" if label == "V*" else "dash"
 
 
-def _band(line: Line, styles: Styles, position: int) -> Trace | None:
+def _band(line: charts.Line, styles: Styles, position: int) -> Trace | None:
     """Around the band: along its upper end, and back along the lower."""
     if line.band is None or line.learner is None:
         return None
@@ -170,13 +156,13 @@ def _band(line: Line, styles: Styles, position: int) -> Trace | None:
     }
 
 
-def _meta(style: Style | None) -> dict[str, Any]:
+def _meta(style: charts.Style | None) -> dict[str, Any]:
     if style is None:
         return {"ink": "muted"}
     return {"ink": f"learner-{style.index}", "learner": style.index}
 
 
-def _legend(chart: Chart, styles: Styles) -> list[dict[str, Any]]:
+def _legend(chart: charts.Chart, styles: Styles) -> list[dict[str, Any]]:
     """One entry for each learner and each reference: the page draws legends, which wrap."""
     entries: dict[tuple[str | None, str], dict[str, Any]] = {}
     for line in chart.lines:
@@ -189,7 +175,7 @@ def _legend(chart: Chart, styles: Styles) -> list[dict[str, Any]]:
     return sorted(entries.values(), key=lambda entry: "learner" not in entry)
 
 
-def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
+def _dots(chart: charts.DotChart, styles: Styles) -> dict[str, Any]:
     rows = len(chart.dots)
     traces = [_dot(dot, rows - row, styles) for row, dot in enumerate(chart.dots)]
     shapes, legend = [], []
@@ -207,7 +193,9 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
                 "line": {"width": 1.6, "dash": dash},
             }
         )
-        legend.append({"label": mark_text(label, value), "note": "", "dash": dash, "ink": "muted"})
+        legend.append(
+            {"label": charts.mark_text(label, value), "note": "", "dash": dash, "ink": "muted"}
+        )
     # Marks stand outside of what plotly scales the axis by.
     values = [value for _, value in chart.marks]
     traces.append(
@@ -231,7 +219,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
         "yaxis": {
             "tickmode": "array",
             "tickvals": [rows - row for row in range(rows)],
-            "ticktext": [escaped(printable(dot.label, 26)) for dot in chart.dots],
+            "ticktext": [escaped(charts.printable(dot.label, 26)) for dot in chart.dots],
             "range": [0.4, rows + 0.6],
             "showgrid": False,
             "zeroline": False,
@@ -240,7 +228,7 @@ def _dots(chart: DotChart, styles: Styles) -> dict[str, Any]:
     return {"data": traces, "layout": layout, "legend": legend}
 
 
-def _dot(dot: Dot, row: int, styles: Styles) -> Trace:
+def _dot(dot: charts.Dot, row: int, styles: Styles) -> Trace:
     style = None if dot.learner is None else styles[dot.learner]
     spread = dot.half_width
     text = str(Interval(dot.value, spread))
@@ -258,11 +246,11 @@ def _dot(dot: Dot, row: int, styles: Styles) -> Trace:
     }
 
 
-def _network(chart: NetworkChart) -> dict[str, Any]:
+def _network(chart: charts.NetworkChart) -> dict[str, Any]:
     n = len(chart.names)
     size = float(np.clip(170 / math.sqrt(max(n, 1)), 5, 26))
     hover = [
-        f"{escaped(printable(name))}<br>eliminated {rank} of {n}"
+        f"{escaped(charts.printable(name))}<br>eliminated {rank} of {n}"
         for name, rank in zip(chart.names, chart.ranks, strict=True)
     ]
     nodes: Trace = {
@@ -282,7 +270,7 @@ def _network(chart: NetworkChart) -> dict[str, Any]:
         "textposition": "middle center",
         "textfont": {
             "size": float(np.clip(size * 0.5, 6, 12)),
-            "color": [ink_on_rank(rank, n) for rank in chart.ranks],
+            "color": [charts.ink_on_rank(rank, n) for rank in chart.ranks],
         },
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -307,7 +295,7 @@ def _network(chart: NetworkChart) -> dict[str, Any]:
     return {"data": traces, "layout": layout, "legend": []}
 
 
-def _edges(chart: NetworkChart, edges: Iterable[tuple[int, int]], dash: str) -> Trace:
+def _edges(chart: charts.NetworkChart, edges: Iterable[tuple[int, int]], dash: str) -> Trace:
     x: Numbers = []
     y: Numbers = []
     for a, b in edges:
@@ -325,7 +313,7 @@ def _edges(chart: NetworkChart, edges: Iterable[tuple[int, int]], dash: str) -> 
     }
 
 
-def _names(chart: NetworkChart, size: float) -> Trace:
+def _names(chart: charts.NetworkChart, size: float) -> Trace:
     """Names beside markers that are not seen, whose size keeps them off the nodes."""
     return {
         "type": "scatter",
@@ -333,7 +321,7 @@ def _names(chart: NetworkChart, size: float) -> Trace:
         "x": numbers(chart.positions[:, 0]),
         "y": numbers(chart.positions[:, 1]),
         "marker": {"size": size, "opacity": 0},
-        "text": [escaped(printable(name, SHORT_NAME)) for name in chart.names],
+        "text": [escaped(charts.printable(name, charts.SHORT_NAME)) for name in chart.names],
         "textposition": [f"{side} center" for side in chart.sides],
         "textfont": {"size": 11},
         "cliponaxis": False,

@@ -358,7 +358,7 @@ class Dependencies:
     always: tuple[Edge, ...]  # under the usual actions
     sometimes: tuple[Edge, ...]  # under some actions only
     acted_on: frozenset[int]  # variables whose law some action changes
-    rewarded: frozenset[int]  # variables that some reward looks at
+    rewarded: frozenset[int]  # variables that some reward depends on
     order: tuple[int, ...]  # of elimination, for singles
     induced_width: int
 
@@ -696,6 +696,6 @@ def discovery(one: Discovery, ax: Any = None) -> Any:
             legend_node("s", "actions change it"),
             legend_node("o", "some edges undecided"),
             legend_line("drawn together", DRAWN_TOGETHER, COLORS[1][0]),
-            legend_line("cannot be told from others", DASHED),
+            legend_line("cannot be distinguished from others", DASHED),
         )
     return axes

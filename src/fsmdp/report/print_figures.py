@@ -11,28 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsmdp.model.tables import Floats
-from fsmdp.report.charts import (
-    BAND_OPACITY,
-    SHORT_NAME,
-    AnyChart,
-    Chart,
-    DotChart,
-    Line,
-    NetworkChart,
-    Panel,
-    Role,
-    Style,
-    ink_on_rank,
-    mark_text,
-    printable,
-)
+from fsmdp.report import charts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-Styles = Mapping[str, Style]
+Styles = Mapping[str, charts.Style]
 
 INK, MUTED, GRID = "#1c2330", "#6b7280", "#e3e6eb"
 WIDTH = 6.4
@@ -57,7 +43,7 @@ SETTINGS: Any = {
 }
 
 
-def printed(chart: AnyChart, styles: Styles) -> dict[str, bytes]:
+def printed(chart: charts.AnyChart, styles: Styles) -> dict[str, bytes]:
     """A chart as the bytes of a PNG and of an SVG file."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -66,9 +52,9 @@ def printed(chart: AnyChart, styles: Styles) -> dict[str, bytes]:
         # A name may hold letters that the font lacks; a box in their place is no reason to stop.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure((WIDTH, _height(chart)), DOTS_PER_INCH, layout="constrained")
-        if isinstance(chart, Chart):
+        if isinstance(chart, charts.Chart):
             _draw_curves(figure, chart, styles)
-        elif isinstance(chart, DotChart):
+        elif isinstance(chart, charts.DotChart):
             _draw_dots(figure, chart, styles)
         else:
             _draw_network(figure, chart)
@@ -90,13 +76,13 @@ def _files(figure: Figure) -> dict[str, bytes]:
     return {"png": png.getvalue(), "svg": svg.getvalue()}
 
 
-def _height(chart: AnyChart) -> float:
-    if isinstance(chart, Chart):
+def _height(chart: charts.AnyChart) -> float:
+    if isinstance(chart, charts.Chart):
         return 2.2 + 1.7 * len(chart.panels)
-    return 1.0 + 0.32 * len(chart.dots) if isinstance(chart, DotChart) else 5.6
+    return 1.0 + 0.32 * len(chart.dots) if isinstance(chart, charts.DotChart) else 5.6
 
 
-def _draw_curves(figure: Figure, chart: Chart, styles: Styles) -> None:
+def _draw_curves(figure: Figure, chart: charts.Chart, styles: Styles) -> None:
     grid = figure.subplots(len(chart.panels), 1, sharex=True, squeeze=False)
     entries: dict[tuple[str | None, str], tuple[Any, str]] = {}
     for axes, panel in zip(grid[:, 0], chart.panels, strict=True):
@@ -109,7 +95,7 @@ def _draw_curves(figure: Figure, chart: Chart, styles: Styles) -> None:
     _legend(figure, list(entries.values()))
 
 
-def _scale_axes(axes: Axes, panel: Panel, log: bool) -> None:
+def _scale_axes(axes: Axes, panel: charts.Panel, log: bool) -> None:
     axes.set_title(panel.y_label, loc="left", fontsize=9, color=INK)
     if log:
         axes.set_xscale("log")
@@ -144,23 +130,23 @@ def power_of_ten(value: float) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def draw_line(axes: Axes, line: Line, styles: Styles) -> Any:
+def draw_line(axes: Axes, line: charts.Line, styles: Styles) -> Any:
     """Draw a line with its band, and return what a legend shows of it."""
     style = None if line.learner is None else styles[line.learner]
     color = MUTED if style is None else style.color
-    width = 1.7 if line.role is Role.MEASURED else 0.8
+    width = 1.7 if line.role is charts.Role.MEASURED else 0.8
     (handle,) = axes.plot(line.x, line.y, color=color, linewidth=width)
-    if line.role is Role.MEASURED and style is not None and style.pattern:
+    if line.role is charts.Role.MEASURED and style is not None and style.pattern:
         handle.set_dashes(style.pattern)
-    elif line.role is Role.OPTIMISTIC:
+    elif line.role is charts.Role.OPTIMISTIC:
         handle.set_marker("^")
         handle.set_markersize(4)
         handle.set_markevery(max(1, len(line.x) // 14))
-    elif line.role is Role.REFERENCE:
+    elif line.role is charts.Role.REFERENCE:
         handle.set_linewidth(1.1)
         handle.set_dashes((1, 1.6) if line.label == "V*" else (4, 2))
     if line.band is not None:
-        axes.fill_between(line.x, *line.band, color=color, alpha=BAND_OPACITY, linewidth=0)
+        axes.fill_between(line.x, *line.band, color=color, alpha=charts.BAND_OPACITY, linewidth=0)
     return handle
 
 
@@ -180,7 +166,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
     )
 
 
-def _draw_dots(figure: Figure, chart: DotChart, styles: Styles) -> None:
+def _draw_dots(figure: Figure, chart: charts.DotChart, styles: Styles) -> None:
     axes = figure.subplots()
     rows = len(chart.dots)
     for row, dot in enumerate(chart.dots):
@@ -194,10 +180,10 @@ def _draw_dots(figure: Figure, chart: DotChart, styles: Styles) -> None:
     for label, value in chart.marks:
         handle = axes.axvline(value, color=MUTED, linewidth=1.1)
         handle.set_dashes((1, 1.6) if label == "V*" else (4, 2))
-        handles.append((handle, mark_text(label, value)))
+        handles.append((handle, charts.mark_text(label, value)))
     axes.set_yticks(
         [rows - row for row in range(rows)],
-        [printable(dot.label, 40) for dot in chart.dots],
+        [charts.printable(dot.label, 40) for dot in chart.dots],
         color=INK,
     )
     axes.set_ylim(0.4, rows + 0.6)
@@ -206,7 +192,7 @@ def _draw_dots(figure: Figure, chart: DotChart, styles: Styles) -> None:
     _legend(figure, handles)
 
 
-def _draw_network(figure: Figure, chart: NetworkChart) -> None:
+def _draw_network(figure: Figure, chart: charts.NetworkChart) -> None:
     from matplotlib.collections import LineCollection
 
     axes = figure.subplots()
@@ -236,7 +222,7 @@ def _draw_network(figure: Figure, chart: NetworkChart) -> None:
     )
     if chart.show_ranks:
         for (x, y), rank in zip(at, chart.ranks, strict=True):
-            ink = ink_on_rank(rank, n)
+            ink = charts.ink_on_rank(rank, n)
             axes.text(x, y, str(rank), ha="center", va="center", fontsize=size * 0.42, color=ink)
     draw_names(axes, at, chart.names, chart.sides, size)
 
@@ -253,7 +239,7 @@ def draw_names(
     for (x, y), name, side in zip(at, names, sides, strict=bool(sides)):
         above = side == "top"
         axes.annotate(
-            printable(name, SHORT_NAME),
+            charts.printable(name, charts.SHORT_NAME),
             (x, y),
             (0, (size / 2 + 2) * (1 if above else -1)),
             textcoords="offset points",

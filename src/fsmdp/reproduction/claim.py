@@ -34,7 +34,7 @@ def band_model(
     horizon: int = 5,
     seed: int = 0,
 ) -> FactoredMDP:
-    """A chain in which each variable looks at itself and `reach` before it.
+    """A chain in which each variable depends on itself and `reach` before it.
 
     Induced width with singles: `reach`. Action a > 0 draws variable a mod `variables` from a
     distribution of its own, whatever its parents; action 0 changes nothing. Rows are uniform on

@@ -181,7 +181,7 @@ LARGEST = 2**28
 
 
 def write_evidence(folder: Path, evidence: Evidence, form: Form, seed: int, seconds: float) -> None:
-    """Tables as Parquet (to read again) and CSV (to look at); the list of them comes last."""
+    """Tables as Parquet (to read again) and CSV (for people); the list of them comes last."""
     disk.make_folder(folder)
     digests = {}
     for name, table in {**evidence.tables, **evidence.timed}.items():

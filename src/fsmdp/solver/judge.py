@@ -90,7 +90,7 @@ class Arena:
     ) -> Floats:
         """Returns of as many of the episodes as are finished in time.
 
-        At least as many as are drawn between two looks at the clock, which may be none.
+        At least as many as are drawn between two checks of the clock, which may be none.
         """
         size, found = tuned.CHUNK_EPISODES, np.full(episodes, np.nan)
 
@@ -107,7 +107,7 @@ class Arena:
     def states(
         self, policy: CompiledPolicy, episodes: int, seed: int, check: Check = NO_LIMIT.check
     ) -> Integers:
-        """States met in so many episodes: (episodes, steps, n_variables).
+        """States visited in so many episodes: (episodes, steps, n_variables).
 
         Where they would be more than RECORDED_NUMBERS, episodes are fewer, or, with an infinite
         horizon, end earlier: later steps count for less.

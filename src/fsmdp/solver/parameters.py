@@ -28,7 +28,7 @@ CHUNK_EPISODES = 50
 CHUNKS_TOGETHER = 8
 """Chunks of short episodes that one call of compiled code runs, if there are many."""
 DRAWS_BETWEEN_CHECKS = 5_000_000
-"""Variables that are drawn between two looks at the clock, roughly: some hundredths of a second."""
+"""Variables drawn between two checks of the clock: some hundredths of a second, roughly."""
 RECORDED_NUMBERS = 2**24
 """Values of variables of states that are recorded at a time: 64 MiB."""
 SCREENING_EPISODES = 200
@@ -77,7 +77,7 @@ CONSTANT_RIDGE = 1e-3
 POOL_STATES = 20_000
 """States of a step that a pool keeps, the ones visited most often."""
 SORTED_NUMBERS = 2**20
-"""Values of variables in the states that are sorted at a time, between looks at the clock."""
+"""Values of variables in the states that are sorted at a time, between checks of the clock."""
 THREAD_STATES = 256
 """States below which a thread more does not pay."""
 SCOPE_VARIABLES = 4
@@ -214,7 +214,7 @@ RELEVANCE_SAMPLES = 256
 RELEVANCE_STEPS = 32
 """Of each of these walks."""
 TRIAL_EFFORT = 2**18
-"""Entries that backups go through between two looks at the clock."""
+"""Entries that backups go through between two checks of the clock."""
 SWEEP_EVERY = 2
 """Trials go through so many times the entries of a sweep before the next."""
 TRIAL_STEPS = 10**5

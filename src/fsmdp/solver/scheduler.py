@@ -102,7 +102,7 @@ class Scheduler:
         return self.state.plan(stopped)
 
     def _steps(self) -> Iterator[None]:
-        """After each step the gap is looked at."""
+        """After each step the gap is checked."""
         state = self.state
         for stage in Stage:
             while self._waiting and self._waiting[0].stage == stage:

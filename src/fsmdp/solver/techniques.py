@@ -369,13 +369,13 @@ def _met(model: FactoredMDP, seed: int, check: Callable[[], None]) -> States:
         arrays = array_policy("visiting", model, policy).compiled()
         assert arrays is not None
         stream = derived_seed(seed, Purpose.INVARIANTS, number)
-        met = arena.states(arrays, episodes, stream, check)
-        parts.append(met.reshape(-1, met.shape[-1]))
+        visited = arena.states(arrays, episodes, stream, check)
+        parts.append(visited.reshape(-1, visited.shape[-1]))
     return np.concatenate(parts)
 
 
 def _scopes(model: FactoredMDP) -> list[Scope]:
-    """Variables, and pairs of them that a mechanism or a reward looks at, of small tables."""
+    """Variables, and pairs of them that a mechanism or a reward depends on, of small tables."""
     n_variables, sizes = len(model.sizes), model.sizes
     found: dict[Scope, None] = {(p,): None for p in range(n_variables)}
     scopes = [tuple(sorted({p, *model.parents(p)})) for p in range(n_variables)]

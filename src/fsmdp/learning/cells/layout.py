@@ -180,8 +180,8 @@ def _first_like(structure: Structure) -> Integers:
         zip(structure.basis.scopes, structure.parents, strict=True)
     ):
         contexts = structure.contexts[number] if structure.contexts else None
-        told = None if contexts is None else contexts.tobytes()
-        key = (scope, cases.groups, tuple(sorted(cases.exceptions.items())), told)
+        contexts_key = None if contexts is None else contexts.tobytes()
+        key = (scope, cases.groups, tuple(sorted(cases.exceptions.items())), contexts_key)
         found.append(first.setdefault(key, number))
     return _integers(found)
 

@@ -1,4 +1,4 @@
-"""Products: means of functions that look at several independent groups, from counts of each group.
+"""Products: means of functions of several independent groups, from counts of each group.
 
 Given the state and the action, P(y) = prod_f P_f(y_f) over the parts of a scope that lie in
 different groups. A part is counted by itself, in cells of its own parents: an interval for each
@@ -9,7 +9,13 @@ probability P_f(v), from the set that a learner uses, makes a box of distributio
 are taken part after part, from the last to the first, the best distribution of the box for each
 value of the parts before it. That allows more than products, so the interval holds the truth when
 all boxes do; for a product of indicators it is the product of the intervals.
+
+Indicators of one scope are bounded together, too: their means are probabilities of values, of which
+one occurs, so that the extreme of a weighted sum puts what is left of the mass on the best value
+first, then on the next.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +24,7 @@ import numpy as np
 
 from fsmdp.compiled import compiled
 from fsmdp.learning.cells.confidence import sort_descending
+from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
 from fsmdp.model.structure import Structure
@@ -134,10 +141,10 @@ class Products:
 
 
 def products_of(structure: Structure, groups_too: bool = False) -> Products | None:
-    """What to count where independence is stated; None if no function looks at several groups.
+    """What to count where independence is stated; None if no function depends on several groups.
 
     A function whose cells do not tell the cells of its parts apart is counted as it is. With
-    `groups_too` every group is a factor, whether functions look at several or not.
+    `groups_too` every group is a factor, whether functions depend on several or not.
     """
     group_of = {p: number for number, group in enumerate(structure.independent) for p in group}
     found = _Builder(structure)
@@ -169,15 +176,15 @@ class _Builder:
     def add(self, number: int, parts: Sequence[Scope], groups: Sequence[int]) -> None:
         """Make a function a product, if its cells tell those of its parts apart."""
         structure = self._structure
-        told = [self._told(part, group) for part, group in zip(parts, groups, strict=True)]
+        stated = [self._stated(part, group) for part, group in zip(parts, groups, strict=True)]
         contexts = structure.contexts[number] if structure.contexts else None
         cells = [
             _cells_of_part(structure.parents[number], contexts, *one, structure, self._sizes)
-            for one in told
+            for one in stated
         ]
         if any(one is None for one in cells):
             return
-        factors = [self._factor(part, *one) for part, one in zip(parts, told, strict=True)]
+        factors = [self._factor(part, *one) for part, one in zip(parts, stated, strict=True)]
         table = structure.basis.tables[number]
         axes = [table.scope.index(position) for part in parts for position in part]
         self._products.append(
@@ -197,7 +204,7 @@ class _Builder:
     def add_groups(self) -> None:
         """Make every group a factor."""
         for number, group in enumerate(self._structure.independent):
-            self._factor(group, *self._told(group, number))
+            self._factor(group, *self._stated(group, number))
 
     def products(self) -> Products | None:
         """All that was added."""
@@ -219,8 +226,8 @@ class _Builder:
             self._n_boxes,
         )
 
-    def _told(self, part: Scope, group: int) -> tuple[Cases[Scope], Integers | None]:
-        """Parents of a part: of a function that looks at it alone, or of the whole group."""
+    def _stated(self, part: Scope, group: int) -> tuple[Cases[Scope], Integers | None]:
+        """Parents of a part: of a function that depends on it alone, or of the whole group."""
         structure = self._structure
         for number, scope in enumerate(structure.basis.scopes):
             if scope == part:
@@ -337,3 +344,122 @@ def fill_extremes(
                     mass -= added
                 left[prefix] = mean
         found[cell] = sign * left[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Indicators:
+    """Blocks of functions that are indicators of different values of one scope."""
+
+    columns: Integers = field(repr=False)  # (n_entries,) j of each entry
+    first_entry: Integers = field(repr=False)  # (n_functions,)
+    n_entries: Integers = field(repr=False)  # (n_functions,)
+    block_start: Integers = field(repr=False)
+    members: Integers = field(repr=False)  # functions, block after block
+    is_covered: np.ndarray = field(repr=False)  # (n_blocks,) every value has its indicator
+
+    def means(self, weights: Floats, low: Floats, high: Floats, sign: float) -> Floats:
+        """Means that are best for sign * weights. Cost: the number of entries."""
+        found = np.where(sign * weights[self.columns] > 0, high, low)
+        fill_best_means(
+            self.block_start,
+            self.members,
+            self.is_covered,
+            self.first_entry,
+            self.n_entries,
+            sign * weights,
+            low,
+            high,
+            found,
+        )
+        return found
+
+
+def indicators_of(structure: Structure) -> Indicators | None:
+    """The blocks of indicators of a basis; None if no scope has two of them."""
+    sizes = [variable.size for variable in structure.inputs]
+    n_entries = [
+        sum(table_size(sizes[position] for position in scope) for scope in cases)
+        for cases in structure.parents
+    ]
+    blocks = [
+        block
+        for block in functions_alike(structure)
+        if len(block) > 1 and _are_indicators(structure, block)
+    ]
+    if not blocks:
+        return None
+    return Indicators(
+        np.repeat(np.arange(len(n_entries)), n_entries),
+        np.cumsum([0, *n_entries[:-1]]),
+        np.array(n_entries),
+        np.cumsum([0, *map(len, blocks)]),
+        np.concatenate(blocks),
+        np.array([structure.basis.tables[b[0]].values.size == len(b) for b in blocks]),
+    )
+
+
+def _are_indicators(structure: Structure, block: Sequence[int]) -> bool:
+    tables = [structure.basis.tables[number].values.ravel() for number in block]
+    if any(np.count_nonzero(table) != 1 or table.max() != 1.0 for table in tables):
+        return False
+    return len({int(table.argmax()) for table in tables}) == len(tables)
+
+
+@compiled()
+def fill_best_means(
+    block_start: Integers,
+    members: Integers,
+    is_covered: np.ndarray,
+    first_entry: Integers,
+    n_entries: Integers,
+    weights: Floats,
+    low: Floats,
+    high: Floats,
+    means: Floats,
+) -> None:
+    """Means of the indicators of each block that maximise their weighted sum."""
+    for block in range(len(block_start) - 1):
+        own = members[block_start[block] : block_start[block + 1]]
+        order = own[np.argsort(-weights[own])]
+        for entry in range(n_entries[own[0]]):
+            left = 1.0
+            for function in own:
+                at = first_entry[function] + entry
+                means[at] = low[at]
+                left -= low[at]
+            for function in order:
+                if left <= 0 or (weights[function] <= 0 and not is_covered[block]):
+                    break
+                at = first_entry[function] + entry
+                added = min(left, high[at] - low[at])
+                means[at] += added
+                left -= added
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeSets:
+    """Where each set of outcomes begins, how large it is, and which cells read it."""
+
+    starts: Integers = field(repr=False)  # (n_sets,)
+    sizes: Integers = field(repr=False)
+    of_cell: Integers = field(repr=False)  # (n_transition_cells,)
+
+    def totals(self, weights: Floats) -> Floats:
+        """Sum of the weights of each set's outcomes."""
+        return np.asarray(np.add.reduceat(weights, self.starts))
+
+    def shares(self, weights: Floats) -> Floats:
+        """Weights of outcomes divided by their set's sum; all alike where that is zero."""
+        totals = self.totals(weights)
+        empty = np.repeat(totals == 0, self.sizes)
+        alike = np.repeat(1 / self.sizes, self.sizes)
+        divided = weights / np.repeat(np.where(totals == 0, 1.0, totals), self.sizes)
+        return np.where(empty, alike, divided)
+
+
+def sets_of(cells: Cells) -> OutcomeSets:
+    """The sets of all cells."""
+    starts, first_cell, of_cell = np.unique(
+        cells.layout.outcome_start, return_index=True, return_inverse=True
+    )
+    return OutcomeSets(starts, cells.n_values[first_cell], of_cell)

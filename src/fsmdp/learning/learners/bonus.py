@@ -152,7 +152,7 @@ def oscillations(values: Floats, sizes: tuple[int, ...]) -> Floats:
 def local_scopes(
     structure: Structure, network: BellmanNetwork, cells: Cells, products: Products | None
 ) -> tuple[LocalScope, ...]:
-    """The scopes of a basis, each with the functions that look at it."""
+    """The scopes of a basis, each with the functions that depend on it."""
     first_cell, first_of_terms = cells.first_cells(), cells.n_reward_cells
     by_function = {one.function: one for one in products.products} if products is not None else {}
     given = network.given_backups

@@ -72,7 +72,7 @@ class DORLFactored(FactoredLearner):
         )
 
     def counted_structure(self) -> Structure:
-        """Functions as told, and one for each factor that none of them counts."""
+        """Functions as given, and one for each factor that none of them counts."""
         self._extended = extend(self.structure)
         self.groups = count_groups(self.structure, self.structure)
         return self.groups.counted
@@ -175,7 +175,7 @@ class Extended:
 
 
 def by_groups(structure: Structure) -> Structure:
-    """The structure with the parents of whole groups for each function that looks at a part."""
+    """The structure with the parents of whole groups for each function that depends on a part."""
     by_variable = {
         position: parents
         for group, parents in zip(structure.independent, structure.group_parents, strict=True)
@@ -284,7 +284,7 @@ def _function(
             found.append(np.broadcast_to(entries, shape).ravel())
         rows.append(tuple(found))
         n_by_action.append(table_size(inputs[p] for p in together if p >= n_states))
-    # h at every joint value of its groups, whose other variables it does not look at.
+    # h at every joint value of its groups, whose other variables it does not depend on.
     positions = [p for group in groups for p in structure.independent[group]]
     axes = [p for p in positions if p in scope]
     arranged = table.transpose([scope.index(p) for p in axes])
@@ -295,7 +295,7 @@ def _function(
 
 
 def _groups_of(structure: Structure, scope: Scope) -> tuple[int, ...]:
-    """Groups that a scope looks at, in order."""
+    """Groups that a scope depends on, in order."""
     return tuple(g for g, group in enumerate(structure.independent) if set(group) & set(scope))
 
 

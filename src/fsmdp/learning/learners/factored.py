@@ -27,8 +27,7 @@ from fsmdp.foundation.checks import LARGEST_OPTION, as_choice, check_size, is_nu
 from fsmdp.foundation.kinds import NOT_NEGATIVE, Reading
 from fsmdp.learning.cells.confidence import reward_bounds, weighted_means
 from fsmdp.learning.cells.layout import check_cells
-from fsmdp.learning.cells.products import products_of
-from fsmdp.learning.cells.together import indicators_of, sets_of
+from fsmdp.learning.cells.products import indicators_of, products_of, sets_of
 from fsmdp.learning.learners.learner import (
     NEVER,
     Acting,
@@ -272,7 +271,7 @@ class FactoredLearner(CountingLearner):
         self.delta_rewards = half or self.optimism.delta
 
     def counted_structure(self) -> Structure:
-        """What was told, functions of independent parts of products, and those of groups."""
+        """What was given, functions of independent parts of products, and those of groups."""
         if self.groups is not None:
             return self.groups.counted
         return self.structure if self.products is None else self.products.counted

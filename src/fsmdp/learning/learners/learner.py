@@ -67,7 +67,7 @@ class Learner(Protocol):
     """
 
     structure: Structure
-    """What it was told; the environment is checked against it."""
+    """What it was given; the environment is checked against it."""
 
     name: str
     """How results, messages and checkpoints call it."""
@@ -79,7 +79,7 @@ class Learner(Protocol):
     """What was counted. A resumed run puts others in their place."""
 
     term_known: Booleans
-    """For each reward term whether it is known: if so its rewards are not looked at."""
+    """For each reward term whether it is known: if so its rewards are not read."""
 
     seed: int
     """What its draws depend on; a checkpoint is taken up with the same one only."""
@@ -231,7 +231,7 @@ class CountingLearner:
         self.cell_known = self.term_known[self.cells.term]
 
     def counted_structure(self) -> Structure:
-        """The structure whose cells are counted: the one that was told, unless overridden."""
+        """The structure whose cells are counted: the one that was given, unless overridden."""
         return self.structure
 
     def given(self) -> list[np.ndarray]:

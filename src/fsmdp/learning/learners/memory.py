@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 
 
 def memory_of(learner: object) -> Remember | None:
-    """How a learner wants to be told of each episode; None if counts are all that it needs."""
+    """How a learner is notified of each episode; None if counts are all that it needs."""
     return getattr(learner, "remember", None)
 
 

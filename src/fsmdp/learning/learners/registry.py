@@ -26,7 +26,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnerContext:
-    """What a learner is told of a model: never a probability.
+    """What a learner knows of a model: never a probability.
 
     `policy` finds a policy of the true model by "exact" or a planning method, for those that learn
     nothing and follow it.
@@ -46,7 +46,7 @@ def _as_given(options: Options) -> Options:
 class LearnerEntry:
     """A learner: what it is called, the kind and default of each option, and how it is built.
 
-    `build` takes what the learner is told, and all options. A default of None stands for something
+    `build` takes what the learner is given, and all options. A default of None stands for something
     that only the model or another option can tell; `complete` fills in what options can. A learner
     that `uses_basis` has the option `basis`, one that `takes_rewards` the option `known_rewards`,
     besides `options`. `before` has what the learner did before it had an option, where that is not
@@ -85,7 +85,7 @@ def options_in_words(options: Options, joint: str) -> list[str]:
 
 
 def builder(learner: Callable[..., Learner]) -> Callable[[LearnerContext, Options], Learner]:
-    """How a learner is built whose arguments are what it is told, and its options by name."""
+    """How a learner is built whose arguments are what it is given, and its options by name."""
 
     def build(context: LearnerContext, options: Options) -> Learner:
         return learner(

@@ -81,9 +81,9 @@ def _prepared(machines: int) -> tuple[FactoredMDP, Optimum]:
 
 def _optimistic(sets: str, per_action: bool, model: FactoredMDP, seed: int) -> Learner:
     structure = model.structure(Basis.pairs(model))
-    told = ungrouped(structure) if per_action else structure
+    given = ungrouped(structure) if per_action else structure
     return UCRLFactored(
-        told, seed=seed, confidence=sets, known_rewards=model.rewards, empirical_weight=0
+        given, seed=seed, confidence=sets, known_rewards=model.rewards, empirical_weight=0
     )
 
 

@@ -169,7 +169,7 @@ def _learner(features: str, model: FactoredMDP, seed: int) -> Learner:
 
 
 def _bound(bits: int, episodes: int) -> dict[str, Any]:
-    """The regret theorem on the family, whose only reward term looks at every bit."""
+    """The regret theorem on the family, whose only reward term depends on every bit."""
     structure = _structure(proposition_one(bits))
     return {
         "bits": bits,

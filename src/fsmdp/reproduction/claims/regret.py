@@ -88,7 +88,7 @@ class Realizable:
         return model, realizable_optimum(model, parameters.basis(model))
 
     def learner(self, options: Mapping[str, Any], model: FactoredMDP, seed: int) -> Learner:
-        """UCRL-Factored, told the structure alone."""
+        """UCRL-Factored, which knows the structure alone."""
         structure = model.structure(self.parameters.basis(model))
         return UCRLFactored(structure, seed=seed, delta=DELTA, empirical_weight=0, **options)
 

@@ -155,7 +155,7 @@ class Fitted(Planner):
     """Values by least squares on a pool of states, backwards in steps, with exact expectations.
 
     The pool begins with `episodes` episodes at random and some of doing nothing; each round fits
-    the values, follows the greedy policy, and adds the states it met. At most `pool` states of a
+    the values, follows the greedy policy, and adds states it visited. At most `pool` states of a
     step are kept. No elimination: networks may be as wide as they like. The best round's policy is
     the plan's; its bound is the trivial one.
     """
@@ -170,7 +170,7 @@ class Fitted(Planner):
     def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:  # noqa: ARG002
         """The best policy of all rounds. The basis is singles and pairs unless it is given.
 
-        Weights are of no matter: the states that policies meet are weighed.
+        Weights are of no matter: the states that policies visit are weighed.
         """
         model = request.model
         judge = Judge(arena_of(model), self.seed)

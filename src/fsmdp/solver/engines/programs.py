@@ -45,7 +45,7 @@ from fsmdp.solver.techniques import Tightening, find_invariants
 def regions_of(model: FactoredMDP) -> list[Scope]:
     """For each set of variables that the same actions move, it and its nearest neighbours.
 
-    Nearest are those that most mechanisms and rewards look at together with what is moved; of
+    Nearest are those that most mechanisms and rewards depend on together with what is moved; of
     equals, those that are drawn at random and not determined by others. The cheapest come first.
     Cost: a pass over the mechanisms for each region.
     """

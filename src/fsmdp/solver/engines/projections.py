@@ -51,7 +51,7 @@ class Projection:
 
 
 def frequencies_of(pool: Pool, sizes: Sequence[int]) -> list[Floats]:
-    """How often each value of each variable is met; nothing is taken to be impossible."""
+    """How often each value of each variable is encountered; nothing is taken to be impossible."""
     found = [np.full(size, 1e-3 / size) for size in sizes]
     for states, counts in zip(pool.states, pool.counts, strict=True):
         for variable, total in enumerate(found):
@@ -133,8 +133,8 @@ def _solve(
 def policy_of(fitting: Fitting, projections: Sequence[Projection], seed: int) -> Greedy:
     """Greedy in the whole model for the sum of the projections' values, in a basis' functions.
 
-    Each step's values are fitted to the functions that look at a projection's variables alone;
-    where the functions tell its states apart, they are met exactly.
+    Each step's values are fitted to the functions that depend on a projection's variables alone;
+    where the functions distinguish its states, they are matched exactly.
     """
     model, n_functions = fitting.model, len(fitting.basis)
     n_rows = 1 if model.horizon is None else model.horizon + 1
@@ -179,7 +179,7 @@ def crossed(pool: Pool, projection: Projection, count: int, rng: np.random.Gener
     (count, steps, n_variables). No policy may ever meet some of them, but a fit that has seen what
     they are worth knows where to go before any policy has been there.
     """
-    met = np.stack(
+    visited = np.stack(
         [
             states[rng.choice(len(states), count, p=counts / counts.sum())]
             for states, counts in zip(pool.states, pool.counts, strict=True)
@@ -187,9 +187,9 @@ def crossed(pool: Pool, projection: Projection, count: int, rng: np.random.Gener
         axis=1,
     )
     states = projection.states
-    chosen = rng.integers(0, len(states), met.shape[:2])
-    met[:, :, list(projection.kept)] = states[chosen]
-    return met
+    chosen = rng.integers(0, len(states), visited.shape[:2])
+    visited[:, :, list(projection.kept)] = states[chosen]
+    return visited
 
 
 def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[Table]:
@@ -223,14 +223,14 @@ def functions_of(model: FactoredMDP, projections: Sequence[Projection]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Projections(Engine):
-    """Exact values of a few variables, all others as they are met, give a policy and functions."""
+    """Exact values of a few variables, others as encountered, give a policy and functions."""
 
     def applies(self, state: SolverState) -> str | float:
         """If no basis was given."""
         return 0.0 if state.basis is None else "policies stay within the basis"
 
     def run(self, state: SolverState, clock: Clock) -> Findings:
-        """A candidate for each fit so far, which counts how often values are met."""
+        """A candidate for each fit so far, which counts how often values are encountered."""
         for fit in list(state.fits):
             found = self._of(fit, clock)
             if found:
@@ -257,6 +257,6 @@ PROJECTIONS = Projections(
     "projections",
     Stage.MAIN,
     "Exact values of the variables that actions move, or that are nearest to one reward, with all "
-    "others drawn as often as they are met; a greedy step in the whole model follows them.",
+    "others drawn as often as they are encountered; a greedy step in the whole model follows them.",
     compiles=("exact solver",),
 )

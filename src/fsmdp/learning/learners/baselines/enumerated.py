@@ -128,8 +128,8 @@ class SharedOptions(TypedDict, total=False):
 class EnumeratedLearner(CountingLearner):
     """A learner that writes every state out, optimistic unless its class says otherwise.
 
-    It counts in the cells of one function that looks at all variables, one group for each action;
-    a subclass may count further functions. A reward term looks at all variables too, unless the
+    It counts in the cells of one function that depends on all variables, one group for each action;
+    a subclass may count further functions. A reward term depends on all variables too, unless the
     subclass says otherwise.
     """
 
@@ -266,7 +266,7 @@ class VariableCells:
     """Where each variable and reward term is counted, at every (action, state) of a learner.
 
     The part of learners that count each variable by itself, by its own parents: those of the
-    smallest basis function that looks at it. Rewards are learnt term by term.
+    smallest basis function that depends on it. Rewards are learnt term by term.
     """
 
     def __init__(self, learner: EnumeratedLearner) -> None:

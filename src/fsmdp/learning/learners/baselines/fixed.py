@@ -41,7 +41,7 @@ class _Follower(CountingLearner):
         self._policy = by_chance(structure.conditions)
 
     def counted_structure(self) -> Structure:
-        """One cell for everything: nothing is told apart."""
+        """One cell for everything: nothing is distinguished."""
         nowhere: Cases[Scope] = Cases(((),))
         return replace(
             self.structure,

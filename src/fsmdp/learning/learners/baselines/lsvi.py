@@ -331,7 +331,7 @@ CHUNK = 2**10
 class RLSVI(RememberingLearner):
     """Randomised least-squares value iteration on indicators of the cells of our basis.
 
-    Q_l(s, a) = R(s, a) + sum over the cells met by (s, a) of theta_l(cell), from the last step on:
+    Q_l(s, a) = R(s, a) + sum over the cells of (s, a) of theta_l(cell), from the last step on:
     theta_l ~ N(mean, C),  C^-1 = X^T X / sigma^2 + I / tau^2,  mean = C X^T y / sigma^2,
     y = (what is unknown of the reward) + discount max_a' Q_{l+1}(s', a') over all transitions seen,
     X their features. No model is estimated: the maximum over actions is taken at the states that

@@ -212,7 +212,7 @@ class OLIVE(RememberingLearner, EnumeratedLearner):
             table[self._step] = self._purpose
         due = np.full(len(self.statistics.visits), NEVER, dtype=np.int64)
         if self._purpose != DONE:
-            steps = self.cells.n_reward_cells  # the constant's only cell is met at every step
+            steps = self.cells.n_reward_cells  # the constant's only cell is visited at every step
             due[steps] = self.statistics.visits[steps] + self.horizon * (self._until - episodes)
         return self.unclaimed(policy_arrays(BY_TABLE, self._strides, table), due)
 

@@ -37,7 +37,7 @@ class UCBVI(EnumeratedLearner):
       bernstein: b = sqrt(8 L Var(V_{l+1}) / n) + 14 H L / (3 n) + sqrt(8 E[b'] / n),
                  b' = min(100^2 H^3 S^2 A L^2 / n', H^2),
     n' the visits of the next state at the next step. b' is H^2 until n' exceeds
-    10^4 H S^2 A L^2, which no run reaches; here it always is, so steps need not be told apart.
+    10^4 H S^2 A L^2, which no run reaches; here it always is, so steps need not be distinguished.
     T = H K for the given number K of `episodes`; without it, T = H k in episode k, and delta is
     spread over the episodes as 6 delta / (pi k)^2. Rewards that are noisy and not known take half
     of delta, by the normal tail with a union over (s, a) and visits up to T. No mean with its bonus
