@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.conditioned_models import conditioned
+from tests.conditioned_models import conditioned, shop
 from tests.joint_models import conditioned_joint_model
-from tests.simulation.test_environment_conditions import shop
 
 import fsmdp
 from fsmdp.experiments.learners import build_learner, find_learner, resolve_options

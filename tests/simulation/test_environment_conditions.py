@@ -7,48 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from tests.conditioned_models import conditioned, is_allowed, is_terminal
+from tests.conditioned_models import conditioned, is_allowed, is_terminal, shop
 from tests.joint_models import conditioned_joint_model
 
 import fsmdp
 
 SEEDS = range(4)
-
-
-def shop(**changes):
-    """Stock is bought and sold; nothing can be sold that is not there; without cash it is over."""
-    moves = np.eye(4)
-    sold, bought = moves[[0, 0, 1, 2]], moves[[1, 2, 3, 3]]
-    parts = {
-        "variables": [fsmdp.Variable("stock", 4), fsmdp.Variable("cash", 4)],
-        "actions": ["wait", "buy", "sell"],
-        "conditionals": [
-            fsmdp.Conditional(
-                "stock",
-                [
-                    fsmdp.Case("sell", ["stock"], sold),
-                    fsmdp.Case("buy", ["stock"], bought),
-                    fsmdp.Case(fsmdp.ANY, ["stock"], moves),
-                ],
-            ),
-            fsmdp.Conditional(
-                "cash",
-                [
-                    fsmdp.Case("sell", ["cash"], moves[[1, 2, 3, 3]]),
-                    fsmdp.Case("buy", ["cash"], moves[[0, 0, 1, 2]]),
-                    fsmdp.Case(fsmdp.ANY, ["cash"], 0.8 * moves + 0.2 * moves[[0, 0, 1, 2]]),
-                ],
-            ),
-        ],
-        "rewards": [
-            fsmdp.Reward("sales", [fsmdp.Case("sell", [], 1.0), fsmdp.Case(fsmdp.ANY, [], 0.0)])
-        ],
-        "horizon": 12,
-        "initial": {"stock": 1, "cash": 2},
-        "allowed": [fsmdp.Case("sell", ["stock"], [0, 1, 1, 1])],
-        "terminal": [fsmdp.Table("cash", [1, 0, 0, 0])],
-    }
-    return fsmdp.FactoredMDP(**(parts | changes))
 
 
 @pytest.mark.parametrize(

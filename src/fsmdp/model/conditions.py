@@ -31,7 +31,7 @@ Booleans = NDArray[np.bool_]
 ALWAYS = bound_table((), np.zeros(()))
 """The condition that nothing is asked of."""
 
-MOST_CHECKED = 2**16
+MOST_CHECKED = 2**12
 """Assignments that are gone through to prove that some action is allowed in every state."""
 
 
