@@ -401,7 +401,7 @@ class FactoredMDP(Compared):
         checked, choice = self.check_state(state), self.actions.read(action)
         return not self.is_terminal(checked) and self.conditions.allows(checked, choice)
 
-    def allowed_actions(self, state: State) -> Any:
+    def allowed_actions(self, state: State) -> tuple[str, ...] | dict[str, tuple[int, ...]]:
         """The actions that are allowed in a state, by name; none in a terminal one.
 
         Where actions are made of variables, the values of each variable that occur in some allowed
