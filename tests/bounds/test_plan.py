@@ -275,7 +275,7 @@ MISTAKES = {
     "no limit": ({"limit": 0}, ModelError, "limit"),
     "time of text": ({"time_limit": "1"}, ModelError, "time_limit is '1', expected a number"),
     "time before now": ({"time_limit": -1}, ModelError, "time_limit: expected at least 0"),
-    "no tolerance": ({"tolerance": 0}, ModelError, "tolerance: expected more than 0"),
+    "no tolerance": ({"method": "programs", "tolerance": 0}, ModelError, "expected more than 0"),
     "no rounds": ({"method": "cutting-planes", "max_rounds": 0}, ModelError, "max_rounds"),
     "norm of nothing": ({"method": "joint", "w_norm": float("nan")}, ModelError, "w_norm"),
     "no basis": ({"basis": "singles"}, ModelError, "expected a Basis, found str"),

@@ -10,21 +10,21 @@ from fsmdp.experiments.learners import build_learner, find_learner, resolve_opti
 from fsmdp.learning.learners.registry import LEARNERS
 
 
-@pytest.mark.parametrize("name", sorted(LEARNERS))
+@pytest.mark.parametrize("name", sorted(set(LEARNERS) - {"olive"}))
 def test_every_learner_takes_allowed_actions_only(name):
     # An action that is not allowed ends a run with an error.
     model = conditioned(2, horizon=4, variables=2, actions=3, latents=0, blocks=False)
-    entry = find_learner(name, "learner")
-    known = {"known_rewards": True} if name == "olive" else {}
-    options = resolve_options(entry, known, "learner")
-    basis = fsmdp.Basis.singles(model)
-    if name == "olive":
-        with pytest.raises(fsmdp.ModelError, match="not allowed everywhere"):
-            build_learner(name, model, basis, options, 0)
-        return
-    learner = build_learner(name, model, basis, options, 0)
+    options = resolve_options(find_learner(name, "learner"), {}, "learner")
+    learner = build_learner(name, model, fsmdp.Basis.singles(model), options, 0)
     history = fsmdp.learn(model, learner, episodes=25, seed=1)
     assert np.isfinite(history.returns).all()
+
+
+def test_olive_which_takes_every_action_everywhere_is_refused():
+    model = shop()
+    structure = model.structure(fsmdp.Basis.singles(model))
+    with pytest.raises(fsmdp.ModelError, match="not allowed everywhere"):
+        fsmdp.OLIVE(structure, np.zeros((1, 12, 3, 16)), known_rewards=model.rewards)
 
 
 OPTIMISTIC = [
