@@ -173,6 +173,62 @@ def pairs_of(blocks: Blocks, shared: Floats) -> list[tuple[Floats, Floats]]:
     ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockRows:
+    """The rows of all links: values - discount * backups + messages >= rewards.
+
+    Columns of values and backups are coordinates, block after block; the others belong to a link.
+    """
+
+    values: sparse.csc_matrix = field(repr=False)
+    high: sparse.csc_matrix = field(repr=False)  # backups by the upper ends of next means
+    low: sparse.csc_matrix = field(repr=False)  # by the lower ends
+    constants: sparse.csr_matrix = field(repr=False)  # what a link's values are all raised by
+    messages: sparse.csr_matrix = field(repr=False)
+    rewards: Floats = field(repr=False)  # in units of `reward_scale`
+
+
+def block_rows(
+    network: BellmanNetwork,
+    intervals: Intervals,
+    blocks: Blocks,
+    matrix: sparse.csr_matrix,
+    clock: Clock = NO_LIMIT,
+) -> BlockRows:
+    """The Bellman inequalities of every link, in coordinates whose weights are `matrix` times them.
+
+    Raises `Stopped` when the clock says so.
+    Cost: the rows of one step for each link.
+    """
+    links = blocks.links
+    step = bellman_rows(network, len(links))
+    clock.check()
+
+    def spread(blocks_of_links: Sequence[int | None], part: sparse.csr_matrix) -> sparse.csc_matrix:
+        at = [(k, block) for k, block in enumerate(blocks_of_links) if block is not None]
+        place = [k for k, _ in at], [block for _, block in at]
+        of_link = sparse.csr_matrix((np.ones(len(at)), place), (len(links), blocks.n_blocks))
+        return sparse.csc_matrix(sparse.kron(of_link, part @ matrix, format="csc"))
+
+    values = spread([link.own for link in links], step.values)
+    after = [link.after for link in links]
+    high = low = spread(after, step.backups(network, intervals.high))
+    if not intervals.exact:
+        low = spread(after, step.backups(network, intervals.low))
+    clock.check()
+    every = sparse.identity(len(links), format="csr")
+    nothing = np.zeros(len(network.basis))
+    rewards = step.rows.gather @ network.right_side(nothing, intervals) / reward_scale(intervals)
+    return BlockRows(
+        values,
+        high,
+        low,
+        sparse.kron(every, step.values[:, :1], format="csr"),
+        sparse.kron(every, step.rows.messages, format="csr"),
+        np.tile(rewards, len(links)),
+    )
+
+
 CUTS_PER_LINK = 3
 CUTS_PER_COLUMN, PATIENCE = 3, 6
 """From so many cuts for each column of the master on, those are dropped that have held nothing for
@@ -475,38 +531,19 @@ def minimise_by_rows(
     assert intervals.exact
     began = time.perf_counter()
     links, scale = blocks.links, reward_scale(intervals)
-    step = bellman_rows(network, len(links))
     matrix, ends = _columns(network, intervals), bool(network.conditions.terminal)
     n = int(matrix.shape[1])
-    own, after = (
-        sparse.csr_matrix((np.ones(len(at)), ([k for k, _ in at], [b for _, b in at])), shape)
-        for shape in [(len(links), blocks.n_blocks)]
-        for at in (
-            [(k, link.own) for k, link in enumerate(links)],
-            [(k, link.after) for k, link in enumerate(links) if link.after is not None],
-        )
-    )
-    every = sparse.identity(len(links), format="csr")
-    clock.check()
-    values = sparse.kron(own, step.values @ matrix)
-    backups = sparse.kron(after, step.backups(network, intervals.high) @ matrix)
+    parts = block_rows(network, intervals, blocks, matrix, clock)
     rows = sparse.hstack(
-        [
-            values - network.discount * backups,
-            sparse.kron(every, step.values[:, :1]),
-            sparse.kron(every, step.rows.messages),
-        ],
+        [parts.values - network.discount * parts.high, parts.constants, parts.messages],
         format="csr",
     )
     clock.check()
-    nothing = np.zeros(len(network.basis))
-    rewards = step.rows.gather @ network.right_side(nothing, intervals) / scale
     cost = np.zeros(rows.shape[1])
     cost[:n] = means @ matrix
     n_columns = blocks.n_blocks * n
     cost[n_columns : n_columns + len(links)] = [link.weight for link in links]
-    sides = np.tile(rewards, len(links))
-    n_rows = len(sides)
+    sides, n_rows = parts.rewards, len(parts.rewards)
     if ends:
         rows, sides = _not_negative(rows, sides, n_columns, len(links))
     program = InteriorProgram(cost, rows, sides, tolerance=BLOCK_ROWS_ENOUGH)

@@ -18,12 +18,11 @@ from scipy import sparse
 from fsmdp.bounds.bellman import (
     BellmanNetwork,
     Intervals,
-    bellman_rows,
     constant_value,
     reward_scale,
     value_span,
 )
-from fsmdp.bounds.bundle import Bundled, finest_blocks
+from fsmdp.bounds.bundle import Bundled, block_rows, finest_blocks
 from fsmdp.bounds.certificate import seconds_of_excesses
 from fsmdp.bounds.clock import CONFIRMED, NO_LIMIT, Clock, Solution, Status, Stopped
 from fsmdp.bounds.conditioning import Conditioning, conditioning_of
@@ -113,39 +112,21 @@ def joint_program(
     Raises `Stopped` when the clock says so.
     Cost: horizon times the rows of one step.
     """
-    step = bellman_rows(network, network.n_weight_rows)
-    clock.check()
     n_steps, n_functions = network.n_weight_rows, len(network.basis)
     conditioning = conditioning_of(network, intervals, plain=w_norm is not None)
-    every_step = sparse.identity(n_steps, format="csr")
-    link = every_step if network.horizon is None else sparse.eye(n_steps, k=1, format="csr")
-    values = sparse.kron(every_step, step.values, format="csc")
-    high = sparse.kron(link, step.backups(network, intervals.high), format="csc")
-    low = high
-    if not intervals.exact:
-        low = sparse.kron(link, step.backups(network, intervals.low), format="csc")
-    clock.check()
-    units = conditioning.steps(n_steps)
-    values, high, low = (sparse.csc_matrix(part @ units) for part in (values, high, low))
-    clock.check()
+    rows = block_rows(network, intervals, finest_blocks(network), conditioning.matrix, clock)
     is_split = _needs_two_columns(network, intervals, w_norm, conditioning.n_coordinates)
     free, split = np.flatnonzero(~is_split), np.flatnonzero(is_split)
-    upper_side = values - network.discount * high
-    lower_side = network.discount * low - values
+    upper_side = rows.values - network.discount * rows.high
+    lower_side = network.discount * rows.low - rows.values
     scale = reward_scale(intervals)
-    rewards = step.rows.gather @ network.right_side(np.zeros(n_functions), intervals) / scale
-    blocks = [
-        upper_side[:, free],
-        upper_side[:, split],
-        lower_side[:, split],
-        sparse.kron(every_step, step.rows.messages),
-    ]
+    blocks = [upper_side[:, free], upper_side[:, split], lower_side[:, split], rows.messages]
     matrix = sparse.hstack(blocks, format="csr")
     clock.check()
-    lower = np.tile(rewards, n_steps)
     extra, extra_lower = _sign_rows(len(free), len(split), matrix.shape[1])
     if w_norm is not None:
         ones = sparse.csr_matrix(np.ones((1, n_functions)))
+        every_step = sparse.identity(n_steps, format="csr")
         by_step = sparse.kron(every_step, ones @ conditioning.matrix, format="csr")[:, split]
         empty = sparse.csr_matrix((n_steps, matrix.shape[1] - 2 * len(split)))
         extra = sparse.vstack([extra, sparse.hstack([-by_step, -by_step, empty])])
@@ -153,9 +134,9 @@ def joint_program(
     cost = np.zeros(n_steps * conditioning.n_coordinates)
     cost[: conditioning.n_coordinates] = means @ conditioning.matrix
     return JointProgram(
-        np.concatenate([cost[free], cost[split], -cost[split], np.zeros(blocks[3].shape[1])]),
+        np.concatenate([cost[free], cost[split], -cost[split], np.zeros(rows.messages.shape[1])]),
         sparse.csr_matrix(sparse.vstack([matrix, extra], format="csr")),
-        np.concatenate([lower, extra_lower]),
+        np.concatenate([rows.rewards, extra_lower]),
         free,
         split,
         conditioning,

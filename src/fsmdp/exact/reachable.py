@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -21,20 +20,14 @@ from fsmdp.errors import SizeError
 from fsmdp.exact.flat import Actions, action_type
 from fsmdp.exact.sweeps import threads
 from fsmdp.foundation.checks import show_count, show_memory
-from fsmdp.model.cases import Cases
+from fsmdp.model.flat import flatten_model
 from fsmdp.model.lookup import (
     CompiledConditions,
-    Inputs,
     Lookup,
-    compile_conditions,
-    compile_lookup,
     deselect,
-    flatten_cases,
     is_allowed,
     is_over,
     locate,
-    scope_lookup,
-    scopes_of,
     select,
 )
 from fsmdp.model.mdp import FactoredMDP
@@ -57,57 +50,39 @@ DONE, FULL, PAUSED, TOO_MANY, STUCK = range(5)
 
 
 class Rules(NamedTuple):
-    """A model in arrays. Slots: current values, then next values, then latents."""
+    """A model of listed actions in arrays; the fields of `FlatModel`, and lists of outcomes."""
 
     kernels: Lookup  # rows of kernels
-    row_start: Integers  # (n_rows + 1,)
-    row_outcome: Integers  # of positive probability only
-    row_probability: Floats
-    child_start: Integers  # (n_mechanisms + 1,)
+    child_start: Integers
     child_slot: Integers
     child_size: Integers
     rewards: Lookup
     reward_means: Floats
     conditions: CompiledConditions
-    sizes: Integers  # (n_variables,)
+    n_variables: int
+    n_inputs: int
     n_slots: int
     n_actions: int
+    row_start: Integers  # (n_rows + 1,)
+    row_outcome: Integers  # of positive probability only
+    row_probability: Floats
 
 
 def flat_rules(model: FactoredMDP) -> Rules:
     """Flatten a model. Cost: its size, once."""
-    dynamics, n_variables, n_actions = model.dynamics, len(model.sizes), len(model.actions)
-    kernels, starts, outcomes, probabilities = [], [np.zeros(1, dtype=np.int64)], [], []
-    for mechanism in dynamics.mechanisms:
-        inputs = []
-        for kernel in mechanism.cases:
-            slots = (*kernel.parents, *(n_variables + drawn for drawn in kernel.drawn))
-            inputs.append(Inputs(slots, kernel.table.shape[: len(slots)]))
-        kernels.append(Cases(tuple(inputs), mechanism.cases.exceptions))
-        width = math.prod(dynamics.drawn_sizes[child] for child in mechanism.children)
-        for kernel in mechanism.cases:
-            rows = kernel.table.reshape(-1, width)
-            where, outcome = np.nonzero(rows)
-            starts.append(starts[-1][-1] + np.cumsum(np.bincount(where, minlength=len(rows))))
-            outcomes.append(outcome)
-            probabilities.append(rows[where, outcome])
-    children = [child for mechanism in dynamics.mechanisms for child in mechanism.children]
+    flat, tables = flatten_model(model, by_row=True)
+    positive = [np.nonzero(table) for table in tables]
+    counts = [
+        np.bincount(row, minlength=len(table))
+        for table, (row, _) in zip(tables, positive, strict=True)
+    ]
     return Rules(
-        kernels=compile_lookup(kernels, n_actions),
-        row_start=np.concatenate(starts),
-        row_outcome=np.concatenate(outcomes).astype(np.int64),
-        row_probability=np.concatenate(probabilities),
-        child_start=np.array(
-            [*accumulate((len(m.children) for m in dynamics.mechanisms), initial=0)], dtype=np.int64
+        **flat._asdict(),
+        row_start=np.cumsum(np.concatenate([[0], *counts])),
+        row_outcome=np.concatenate([outcome for _, outcome in positive]).astype(np.int64),
+        row_probability=np.concatenate(
+            [table[where] for table, where in zip(tables, positive, strict=True)]
         ),
-        child_slot=np.array(children, dtype=np.int64) + n_variables,
-        child_size=np.array([dynamics.drawn_sizes[c] for c in children], dtype=np.int64),
-        rewards=scope_lookup(scopes_of(model.reward_means), model.sizes, n_actions),
-        reward_means=flatten_cases(model.reward_means),
-        conditions=compile_conditions(model.conditions),
-        sizes=np.array(model.sizes, dtype=np.int64),
-        n_slots=n_variables + len(dynamics.drawn_sizes),
-        n_actions=n_actions,
     )
 
 
@@ -136,7 +111,7 @@ def follow_all(
     again next time.
     """
     kernels, reward_lookup = rules.kernels, rules.rewards
-    n_mechanisms, n_variables = len(kernels.defaults), len(rules.sizes)
+    n_mechanisms, n_variables = len(kernels.defaults), rules.n_variables
     tables, reward_tables = kernels.defaults.copy(), reward_lookup.defaults.copy()
     values = np.zeros(rules.n_slots, dtype=np.int64)
     at, row_end = np.zeros(n_mechanisms, dtype=np.int64), np.zeros(n_mechanisms, dtype=np.int64)

@@ -16,6 +16,7 @@ from fsmdp.exact.contraction import Branch, Contraction, axis_sizes, drawn_axis
 from fsmdp.exact.flat import all_assignments
 from fsmdp.foundation.threads import cores
 from fsmdp.model.cases import Cases, common_groups
+from fsmdp.model.extremes import best_in_box, sort_descending
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Table, bound_table, read_only
 
@@ -186,12 +187,13 @@ def contract_best(
 ) -> None:
     """after[i] = max_p sum_o before[.. + offsets[o]] p[o] over low <= p <= high with sum p = 1.
 
-    What is left of the mass beyond `low` goes to the best outcome first, then to the next.
+    Two outcomes have a form of their own, without sorting.
     Cost: for each entry, outcomes squared at most.
     """
     moves, is_smooth = loops.moves, loops.is_smooth
     n_outcomes, block = len(offsets), moves.shape[1]
     order = np.zeros(n_outcomes, dtype=np.int64)
+    values, law = np.zeros(n_outcomes), np.zeros(n_outcomes)
     for piece in range(begin, end):
         at, row = place(piece, loops)
         target = after[piece * block : (piece + 1) * block]
@@ -213,24 +215,10 @@ def contract_best(
             continue
         for i in range(block):
             source, entry = at + moves[0, i], row + moves[1, i]
-            mass, mean = 1.0, 0.0
             for outcome in range(n_outcomes):
-                value = before[source + offsets[outcome]]
-                mass -= low[entry + outcome]
-                mean += low[entry + outcome] * value
-                slot = outcome
-                while slot > 0 and before[source + offsets[order[slot - 1]]] < value:
-                    order[slot] = order[slot - 1]
-                    slot -= 1
-                order[slot] = outcome
-            for slot in range(n_outcomes):
-                outcome = int(order[slot])
-                if mass <= 0.0:
-                    break
-                added = min(mass, high[entry + outcome] - low[entry + outcome])
-                mean += added * before[source + offsets[outcome]]
-                mass -= added
-            target[i] = mean
+                values[outcome] = before[source + offsets[outcome]]
+            sort_descending(values, order)
+            target[i] = best_in_box(low, high, entry, values, order, law)
 
 
 @compiled()

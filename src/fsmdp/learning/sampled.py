@@ -17,6 +17,7 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases, by_actions
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.conditions import written_conditions
+from fsmdp.model.extremes import best_laws
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.rewards import Reward
 from fsmdp.model.structure import Structure
@@ -291,11 +292,7 @@ def optimistic_rows(
                 worth += values[begin:end].reshape(shape)
             begin = end
         low, high = (factor.rows(ends) for ends in boxes)
-        rows, left = low.copy(), 1 - low.sum(axis=1)
-        for value in np.argsort(-worth.ravel(), kind="stable"):
-            added = np.clip(np.minimum(left, high[:, value] - low[:, value]), 0.0, None)
-            rows[:, value] += added
-            left -= added
+        rows = best_laws(low, high, worth.ravel())
         found.append(rows / rows.sum(axis=1, keepdims=True))
     return found
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.cells.confidence import sort_descending
 from fsmdp.learning.cells.layout import Cells, functions_alike
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Cases
+from fsmdp.model.extremes import best_in_box, sort_descending
 from fsmdp.model.structure import Structure
 from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
@@ -321,7 +321,7 @@ def fill_extremes(
 ) -> None:
     """The largest mean of sign * table, times sign, with each part's distribution in its box."""
     left = np.zeros(len(table))
-    order = np.zeros(sizes.max(), dtype=np.int64)
+    order, law = np.zeros(sizes.max(), dtype=np.int64), np.zeros(sizes.max())
     for cell in range(box_at.shape[1]):
         left[:] = sign * table
         n_left = len(table)
@@ -332,17 +332,7 @@ def fill_extremes(
             for prefix in range(n_left):
                 values = left[prefix * size : (prefix + 1) * size]
                 sort_descending(values, order)
-                mass, mean = 1.0, 0.0
-                for y in range(size):
-                    mass -= low[at + y]
-                    mean += low[at + y] * values[y]
-                for i in range(size):
-                    if mass <= 0:
-                        break
-                    added = min(mass, high[at + order[i]] - low[at + order[i]])
-                    mean += added * values[order[i]]
-                    mass -= added
-                left[prefix] = mean
+                left[prefix] = best_in_box(low, high, at, values, order, law)
         found[cell] = sign * left[0]
 
 
@@ -420,20 +410,20 @@ def fill_best_means(
     """Means of the indicators of each block that maximise their weighted sum."""
     for block in range(len(block_start) - 1):
         own = members[block_start[block] : block_start[block + 1]]
-        order = own[np.argsort(-weights[own])]
+        # First all values without an indicator, which are worth 0 and may have the rest.
+        ends = np.zeros((3, len(own) + 1))
+        own_low, own_high, law = ends[0], ends[1], ends[2]
+        own_high[0] = 0.0 if is_covered[block] else 1.0
+        values = np.zeros(len(own) + 1)
+        values[1:] = weights[own]
+        order = np.argsort(-values, kind="mergesort")
         for entry in range(n_entries[own[0]]):
-            left = 1.0
-            for function in own:
-                at = first_entry[function] + entry
-                means[at] = low[at]
-                left -= low[at]
-            for function in order:
-                if left <= 0 or (weights[function] <= 0 and not is_covered[block]):
-                    break
-                at = first_entry[function] + entry
-                added = min(left, high[at] - low[at])
-                means[at] += added
-                left -= added
+            for y, function in enumerate(own, 1):
+                own_low[y] = low[first_entry[function] + entry]
+                own_high[y] = high[first_entry[function] + entry]
+            best_in_box(own_low, own_high, 0, values, order, law)
+            for y, function in enumerate(own, 1):
+                means[first_entry[function] + entry] = law[y]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,7 +58,7 @@ def new_workspace(rules: Rules, packing: Packing) -> Workspace:
     """Room for the successors of one state."""
     mechanisms, words = len(rules.kernels.defaults), packing.kept.shape[1]
     starts, slots = rules.kernels.input_start, rules.kernels.input_slot
-    drawn = slots >= len(rules.sizes)
+    drawn = slots >= rules.n_variables
     looks = [int(drawn[a:b].any()) for a, b in pairwise(starts)]
 
     def zeros(*shape: int) -> Integers:
@@ -85,7 +85,7 @@ def _write(
     rules: Rules, packing: Packing, mechanism: int, outcome: int, values: Integers, key: Integers
 ) -> None:
     """Add an outcome's values to a key, and write them where later draws look at them."""
-    n_variables = len(rules.sizes)
+    n_variables = rules.n_variables
     first, last = rules.child_start[mechanism], rules.child_start[mechanism + 1] - 1
     for child in range(last, first - 1, -1):
         value = outcome % rules.child_size[child]
@@ -138,10 +138,10 @@ def list_successors(rules: Rules, packing: Packing, action: int, work: Workspace
             for child in range(
                 rules.child_start[mechanism + 1] - 1, rules.child_start[mechanism] - 1, -1
             ):
-                variable = rules.child_slot[child] - len(rules.sizes)
+                variable = rules.child_slot[child] - rules.n_variables
                 value = outcome % rules.child_size[child]
                 outcome //= rules.child_size[child]
-                if variable < len(rules.sizes):
+                if variable < rules.n_variables:
                     key[packing.word[variable]] -= value << packing.shift[variable]
         row = -1 if work.looks_at_drawn[table] else locate(kernels, table, values)
         work.row[mechanism] = row

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from fsmdp.compiled import compiled
-from fsmdp.learning.cells.confidence import mean_in_ball, sort_descending
 from fsmdp.learning.learners.baselines.enumerated import (
     Ends,
     EnumeratedLearner,
@@ -14,6 +13,7 @@ from fsmdp.learning.learners.baselines.enumerated import (
 )
 from fsmdp.learning.learners.learner import Planned
 from fsmdp.learning.learners.registry import entry_of
+from fsmdp.model.extremes import mean_in_ball, sort_descending
 from fsmdp.model.tables import Floats, Integers
 
 
