@@ -60,7 +60,7 @@ def backward_induction(
     """
     reward_low, reward_high = rewards
     horizon, discount = learner.horizon, learner.structure.discount
-    allowed, over = learner.allowed, learner.over
+    allowed, over, restricted = learner.allowed, learner.over, bool(learner.structure.conditions)
     shape = (horizon, *reward_high.shape)
     q, widths = np.zeros(shape), np.zeros(shape)
     values = np.zeros((horizon, shape[2]))
@@ -72,9 +72,12 @@ def backward_induction(
         pessimistic = reward_low + discount * np.clip(low, lowest, highest)
         if at_most is not None:
             np.minimum(q[step], at_most[step], out=q[step])
-        widths[step] = np.where(allowed, np.maximum(q[step] - pessimistic, 0.0), 0.0)
-        q[step] = np.where(allowed, q[step], -np.inf)
-        following = values[step] = np.where(over, 0.0, q[step].max(axis=0))
+        widths[step] = np.maximum(q[step] - pessimistic, 0.0)
+        if restricted:
+            widths[step][~allowed], q[step][~allowed] = 0.0, -np.inf
+        following = values[step] = q[step].max(axis=0)
+        if restricted:
+            following[over] = 0.0
     return Solved(values, q, widths)
 
 
