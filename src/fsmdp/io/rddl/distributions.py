@@ -138,8 +138,8 @@ class Evaluator:
         if entries > self.limit:
             raise TooLargeError(
                 f"a table over {len(scope)} fluents ({show_names(scope)}) would have "
-                f"{show_count(entries)} entries (limit {self.limit}); pass most_entries=... or "
-                "simplify the formula."
+                f"{show_count(entries)} entries (limit {self.limit}, the option most_entries of "
+                "fsmdp.rddl.load); simplify the formula."
             )
         return scope
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product as tuples
 
 from fsmdp.io.rddl.sources import UnsupportedError
 
@@ -312,3 +313,56 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
         return build(arguments) if build else apply(node.operator, arguments)
 
     return visit(expression)
+
+
+NEGATED = {"==": "~=", "~=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def opposite(expression: Expression) -> Expression:
+    """Not, with the negation moved down to comparisons and fluents."""
+    operator, arguments = expression.operator, expression.arguments
+    if operator == "not":
+        return arguments[0]
+    if operator == AND:
+        return disjunction(map(opposite, arguments))
+    if operator == "or":
+        return conjunction(map(opposite, arguments))
+    if operator in NEGATED and not expression.random:
+        return combine(NEGATED[operator], arguments)
+    return negation(expression)
+
+
+MOST_CLAUSES = 256
+"""Conditions that one disjunction of conjunctions is written out as, at most."""
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """Conditions that hold together exactly if a formula without draws does.
+
+    Negations are moved down, and a disjunction of conjunctions is written out while that gives
+    few conditions, since each of them looks at less: a => (b and c) is a => b and a => c.
+    """
+    operator, arguments = expression.operator, expression.arguments
+    if expression.is_constant:
+        return [] if expression.value else [FALSE]
+    if operator == AND:
+        return [one for argument in arguments for one in conjuncts(argument)]
+    if operator == "not" and arguments[0].operator in (AND, "or", "not", *NEGATED):
+        return conjuncts(opposite(arguments[0]))
+    if operator != "or":
+        return [expression]
+    clauses = [conjuncts(argument) for argument in arguments]
+    count = math.prod(map(len, clauses))
+    if count > MOST_CLAUSES or count == 1:
+        return (
+            [disjunction(conjunction(clause) for clause in clauses)] if count == 1 else [expression]
+        )
+    found = [disjunction(chosen) for chosen in tuples(*clauses)]
+    return [
+        one for clause in found for one in (conjuncts(clause) if clause.is_constant else [clause])
+    ]
+
+
+def disjuncts(expression: Expression) -> list[Expression]:
+    """Conditions of which some holds exactly if a formula without draws does."""
+    return [opposite(one) for one in conjuncts(opposite(expression))]

@@ -29,6 +29,8 @@ class Problem:
     `formulas` define each drawn intermediate fluent and each next value, in an order in which
     they can be drawn; a next value is called like its fluent, and a formula that looks at one
     writes it with a prime. `values` is None for integers whose range is not known yet.
+    `preconditions` look at actions alone, `conditions` at states too: an action is allowed where
+    all of them hold. An episode is over where one of `terminal` holds.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Problem:
     horizon: int
     discount: float
     notes: tuple[str, ...]
+    conditions: tuple[Expression, ...] = ()
+    terminal: tuple[Expression, ...] = ()
 
     def with_values(self, values: Mapping[str, Values | None]) -> Problem:
         """The same problem with other ranges."""
@@ -85,11 +89,6 @@ def _refuse_unsupported(model: Any) -> None:
                     f"the action fluent {fluent} is an integer without a range; "
                     "expected bool or an enumerated type, list its values as a type."
                 )
-    if model.terminations:
-        raise UnsupportedError(
-            "episodes end when a condition on the state holds; expected episodes of "
-            "fixed length, add a state fluent that absorbs."
-        )
     horizon, discount = model.horizon, model.discount
     if not is_whole(horizon) or horizon < 1 or not 0 < discount <= 1:
         raise UnsupportedError(
@@ -98,34 +97,63 @@ def _refuse_unsupported(model: Any) -> None:
         )
 
 
-def _constraints(model: Any, grounder: Grounder) -> tuple[list[Expression], list[str]]:
-    """State-action constraints that concern actions alone, and notes on all of them.
+def _constraints(
+    model: Any, grounder: Grounder, actions: frozenset[str]
+) -> tuple[list[Expression], list[str]]:
+    """State-action constraints that concern actions, and notes on all of them.
 
-    pyRDDLGym ignores them. One on actions alone forbids joint actions, which can be done; one that
-    looks at states says what never happens, and cannot be enforced.
+    pyRDDLGym ignores them. One that looks at actions says which are allowed; one on states alone
+    says what never happens, and is no property of an action.
     """
     ground = [grounder.ground(node, {}) for node in getattr(model.ast.domain, "constraints", [])]
-    open_ones = [constraint for constraint in ground if not constraint.is_value(True)]
-    actions = {
-        grounder.label(name, arguments)
-        for name in model.action_fluents
-        for arguments in grounder.instances(name)
-    }
-    kept = [constraint for constraint in open_ones if constraint.fluents <= actions]
+    open_ones = [one for constraint in ground for one in _parts(constraint)]
+    kept = [one for one in open_ones if not one.fluents.isdisjoint(actions) or one.is_constant]
     notes = []
-    if kept:
+    if any(one.fluents <= actions for one in kept):
         notes.append(
             "state-action constraints forbid some joint actions, which are left out; pyRDDLGym's "
             "simulator would allow them"
         )
+    if any(not one.fluents <= actions for one in kept):
+        notes.append(
+            "state-action constraints allow some actions in some states only; pyRDDLGym's "
+            "simulator would allow them everywhere"
+        )
     if len(open_ones) > len(kept):
-        notes.append("state-action constraints that look at states are ignored, as in pyRDDLGym")
+        notes.append("state-action constraints on states alone are ignored, as in pyRDDLGym")
     if model.invariants:
         notes.append(
             "state invariants are not enforced: states that violate them are states of the model, "
             "though they may never be reached"
         )
     return kept, notes
+
+
+def _parts(constraint: Expression) -> tuple[Expression, ...]:
+    if constraint.operator == make.AND:
+        return constraint.arguments
+    return () if constraint.is_value(True) else (constraint,)
+
+
+def _allowed(
+    preconditions: list[Expression], actions: frozenset[str], states: frozenset[str]
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    """Preconditions on actions alone, and those that look at states, each as little as may be."""
+    open_ones = [one for one in preconditions if not one.is_value(True)]
+    if all(one.fluents <= actions for one in open_ones):
+        return tuple(open_ones), ()
+    for one in open_ones:
+        _refuse_drawn(one, actions | states, "a precondition")
+    parts = [part for one in open_ones for part in make.conjuncts(one)]
+    alone = tuple(part for part in parts if part.fluents <= actions)
+    return alone, tuple(part for part in parts if not part.fluents <= actions)
+
+
+def _refuse_drawn(condition: Expression, known: frozenset[str], what: str) -> None:
+    if condition.random or not condition.fluents <= known:
+        raise UnsupportedError(
+            f"{what} looks at something drawn in the same step; expected current values only."
+        )
 
 
 def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -> Problem:
@@ -144,12 +172,20 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
         raise UnsupportedError("it has no state fluents.")
     with located("the reward"):
         rewards = split_sum(grounder.ground(model.reward, {}))
-    constraints, more_notes = _constraints(model, grounder)
-    preconditions = [
-        *(grounder.ground(node, {}) for node in model.preconditions),
-        *constraints,
-    ]
     states = tuple(formulas)
+    actions = tuple(_action_fluents(model, grounder))
+    action_names = frozenset(action.name for action in actions)
+    constraints, more_notes = _constraints(model, grounder, action_names)
+    preconditions, conditions = _allowed(
+        [*(grounder.ground(node, {}) for node in model.preconditions), *constraints],
+        action_names,
+        frozenset(states),
+    )
+    terminal = [
+        part for node in model.terminations for part in make.disjuncts(grounder.ground(node, {}))
+    ]
+    for one in terminal:
+        _refuse_drawn(one, frozenset(states), "a termination condition")
     for label, formula in grounder.drawn.items():
         values[label] = _values(grounder, grounder.ranges[label], label)
         formulas[label] = formula
@@ -158,15 +194,17 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
         states=states,
         latents=tuple(grounder.drawn),
         values=values,
-        formulas=_in_drawing_order(formulas, frozenset(grounder.drawn)),
+        formulas=in_drawing_order(formulas, frozenset(grounder.drawn)),
         rewards=rewards,
-        actions=tuple(_action_fluents(model, grounder)),
+        actions=actions,
         most_nondefault=int(model.max_allowed_actions),
-        preconditions=tuple(one for one in preconditions if not one.is_value(True)),
+        preconditions=preconditions,
         initial=initial,
         horizon=int(model.horizon),
         discount=float(model.discount),
         notes=(*notes, *more_notes),
+        conditions=conditions,
+        terminal=tuple(one for one in terminal if not one.is_value(False)),
     )
 
 
@@ -195,7 +233,7 @@ def _action_fluents(model: Any, grounder: Grounder) -> Iterator[ActionFluent]:
             yield ActionFluent(grounder.label(fluent, arguments), default, objects)
 
 
-def _in_drawing_order(
+def in_drawing_order(
     formulas: Mapping[str, Expression], latents: frozenset[str]
 ) -> dict[str, Expression]:
     """Latents and next values after those that their formulas look at."""
