@@ -1,10 +1,11 @@
 """Preconditions on states, ends of episodes and large formulas become parts of a model."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
-from tests.io.rddl_texts import KEEP, load_problem, write_problem
+from tests.io.rddl_texts import KEEP, load_problem, next_distribution, write_problem
 
 import fsmdp
 from fsmdp.io.rddl.translation import States
@@ -283,3 +284,70 @@ def test_the_cache_gives_conditions_and_labels_back(tmp_path, monkeypatch):
         v.labels for v in again.actions.variables
     ]
     assert len(again.terminal) == 1
+
+
+COUNT = "n : { state-fluent, int, default = 3 };"
+
+
+def poisson(rate, k):
+    return math.exp(-rate) * rate**k / math.factorial(k)
+
+
+CUT_OFF = {
+    "min[n + Poisson(2.0), 7]": lambda n: [
+        *(poisson(2.0, k - n) if k >= n else 0.0 for k in range(3, 7)),
+        1 - sum(poisson(2.0, k) for k in range(7 - n)),
+    ],
+    "max[n - Geometric(0.4), 0]": lambda n: [
+        0.6 ** max(n - 1, 0) if n else 1.0,
+        *(0.4 * 0.6 ** (n - k - 1) if k < n else 0.0 for k in range(1, 4)),
+    ],
+    "Binomial(n, 0.25)": lambda n: [
+        math.comb(n, k) * 0.25**k * 0.75 ** (n - k) if k <= n else 0.0 for k in range(4)
+    ],
+}
+
+
+@pytest.mark.parametrize("formula", CUT_OFF)
+def test_draws_of_counts_are_exact_where_they_are_cut_off(tmp_path, formula):
+    model = load_problem(tmp_path, pvariables=COUNT, cpfs=KEEP + f"n' = {formula};")
+    first = 3 if "min" in formula else 0
+    position = [variable.name for variable in model.variables].index("n")
+    for value in range(model.variables[position].size):
+        state = [0] * len(model.variables)
+        state[position] = value
+        found = next_distribution(model, "n", state, "noop")
+        assert found == pytest.approx(CUT_OFF[formula](first + value), abs=1e-12)
+
+
+def test_integer_actions_have_the_values_that_preconditions_leave(tmp_path):
+    parts = {
+        "pvariables": COUNT + "add : { action-fluent, int, default = 0 };",
+        "cpfs": KEEP + "n' = max[0, min[4, n + add]];",
+        "reward": "n - 0.5 * add",
+        "sections": precondition("add >= -1;", "add <= 2;", "(add == 2) => (n <= 2);"),
+        "limit": "",
+    }
+    model = load_problem(tmp_path, **parts)
+    plain = {name for name in model.actions if "press" not in name}
+    assert plain == {"noop", "add=-1", "add=1", "add=2"}
+    names = [variable.name for variable in model.variables]
+    for n in range(5):
+        state = [0] * 4
+        state[names.index("n")] = n
+        assert model.allows(state, "add=2") == (n <= 2)
+        assert model.mean_reward(state, "add=-1") == n + 0.5
+        law = next_distribution(model, "n", state, "add=-1")
+        assert law[max(0, n - 1)] == 1.0
+    fsmdp.rddl.cross_check(*write_problem(tmp_path, **parts), walks=6, cache=False).require()
+
+
+def test_a_reward_may_look_at_next_values_that_are_certain(tmp_path):
+    parts = {
+        "pvariables": "",
+        "cpfs": KEEP,
+        "reward": "sum_{?t : thing} [on'(?t) - 0.25 * on(?t)]",
+    }
+    model = load_problem(tmp_path, **parts)
+    assert model.mean_reward((1, 0, 0), "press(t2)") == pytest.approx(1.75)
+    fsmdp.rddl.cross_check(*write_problem(tmp_path, **parts), walks=4, cache=False).require()

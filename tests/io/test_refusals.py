@@ -16,7 +16,7 @@ REFUSED = {
     ),
     "integer action": (
         {"pvariables": "n : { action-fluent, int, default = 0 };", "cpfs": KEEP},
-        "integer without a range",
+        "from -inf to inf",
     ),
     "observed": (
         {
@@ -39,6 +39,21 @@ REFUSED = {
             "sections": "action-preconditions { false; };",
         },
         "no joint action",
+    ),
+    "endless draw that is compared for equality": (
+        {
+            "pvariables": "",
+            "cpfs": "on'(?t) = (Poisson(2.0) == 3);",
+        },
+        "== is applied to a draw",
+    ),
+    "random value in the reward": (
+        {
+            "pvariables": "luck : { interm-fluent, bool };",
+            "cpfs": KEEP + "luck = Bernoulli(0.5);",
+            "reward": "luck",
+        },
+        "drawn at random in the same step",
     ),
     "circle": (
         {

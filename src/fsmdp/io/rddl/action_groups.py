@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,16 +27,23 @@ MOST_CHECKED = 2**12
 MOST_NAMED = 3
 """Fluents that a choice among fluents of different objects is named after."""
 
+ROUNDING = 1e-9
+"""By which a sum may exceed a limit."""
+
 NONE = "none"
 """What value 0 of a choice is called: all its fluents are false."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The weighted number of true action fluents is at most a bound, which may look at states."""
+    """The weighted number of true action fluents is at most a bound, which may look at states.
+
+    `by_value` has what each value of a fluent that is not boolean counts, its default first.
+    """
 
     weights: Mapping[str, float]
     bound: Expression
+    by_value: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def most(self) -> float | None:
@@ -46,7 +53,9 @@ class Limit:
     @property
     def is_one(self) -> bool:
         """Whether any two of its fluents exceed it."""
-        return self.most is not None and 2 * min(self.weights.values()) > self.most
+        positive = [w for one in self.by_value.values() for w in one if w]
+        lightest = min((*self.weights.values(), *positive))
+        return self.most is not None and 2 * lightest > self.most
 
     def exclusive(self) -> list[str]:
         """Fluents any two of which exceed the limit."""
@@ -82,9 +91,11 @@ class Choices:
         found: dict[str, Floats] = {}
         for fluent in self.fluents:
             names = self.members.get(fluent.name)
-            if names is None:
+            if fluent.name in limit.by_value:
+                counts = np.array(limit.by_value[fluent.name])
+            elif names is None:
                 weight = limit.weights.get(fluent.name, 0.0)
-                counts = np.array([0.0, weight])
+                counts = np.array([0.0] + [weight] * len(fluent.others))
             else:
                 counts = np.array([0.0, *(limit.weights.get(name, 0.0) for name in names)])
             if counts.any():
@@ -99,10 +110,11 @@ def fix_impossible(problem: Problem) -> Problem:
     parts += problem.conditions
     never: set[str] = set()
     names = frozenset(fluent.name for fluent in problem.actions)
+    known = {fluent.name: fluent for fluent in problem.actions}
     for part in parts:
         if part.operator == "not" and part.arguments[0].name in defaults:
             never.add(part.arguments[0].name)
-        limit = read_limit(part, names)
+        limit = read_limit(part, known)
         if limit is not None and limit.most is not None:
             never |= {n for n, weight in limit.weights.items() if weight > limit.most} & defaults
     values = dict.fromkeys(never, make.FALSE)
@@ -117,19 +129,24 @@ def fix_impossible(problem: Problem) -> Problem:
     )
 
 
-def read_limit(condition: Expression, actions: frozenset[str]) -> Limit | None:
-    """A condition as a limit on boolean action fluents, if it is one."""
+def read_limit(condition: Expression, actions: Mapping[str, ActionFluent]) -> Limit | None:
+    """A condition as a limit on action fluents, if it is one."""
     if condition.operator not in ("<=", "<", ">=", ">"):
         return None
     left, right = condition.arguments
     if condition.operator in (">=", ">"):
         left, right = right, left
-    weights: dict[str, float] = defaultdict(float)
-    rest: list[Expression] = []
+    sums = _Sums(actions)
     for side, sign in ((left, 1.0), (right, -1.0)):
-        if not _collect(side, sign, weights, rest, actions):
+        if not sums.collect(side, sign):
             return None
-    if not weights or any(weight <= 0 for weight in weights.values()):
+    weights, rest = sums.weights, sums.rest
+    by_value = {name: tuple(counts) for name, counts in sums.by_value.items() if any(counts)}
+    if not (weights or by_value) or any(weight <= 0 for weight in weights.values()):
+        return None
+    if any(counts[0] or min(counts) < 0 for counts in by_value.values()):
+        return None
+    if by_value and any(not one.is_constant for one in rest):
         return None
     bound = make.product([make.constant(-1), make.total(rest)])
     if condition.operator in ("<", ">"):
@@ -138,44 +155,60 @@ def read_limit(condition: Expression, actions: frozenset[str]) -> Limit | None:
         bound = make.total([bound, make.constant(-1)])
         if bound.is_constant:
             bound = make.constant(-((-bound.value) // 1))
-    return Limit(dict(weights), bound)
+    return Limit(dict(weights), bound, by_value)
 
 
-def _collect(
-    part: Expression,
-    factor: float,
-    weights: dict[str, float],
-    rest: list[Expression],
-    actions: frozenset[str],
-) -> bool:
-    """Add up the terms of a sum; False if actions are in it in another way."""
-    if part.operator == make.FLUENT and part.name in actions:
-        weights[part.name] += factor
+class _Sums:
+    """The terms of a comparison: weights of action fluents, and what looks at states alone."""
+
+    def __init__(self, actions: Mapping[str, ActionFluent]) -> None:
+        self.actions = actions
+        self.weights: dict[str, float] = defaultdict(float)
+        self.by_value: dict[str, list[float]] = {}
+        self.rest: list[Expression] = []
+
+    def collect(self, part: Expression, factor: float) -> bool:
+        """Add up the terms of a sum; False if actions are in it in another way."""
+        own = part.fluents & self.actions.keys()
+        if not own:
+            self.rest.append(make.product([make.constant(factor), part]))
+            return True
+        if part.operator == "+":
+            return all(self.collect(one, factor) for one in part.arguments)
+        if part.operator == "*" and len(part.arguments) == 2 and part.arguments[0].is_constant:
+            number, other = part.arguments
+            return self.collect(other, factor * number.value)
+        fluent = self.actions[next(iter(own))]
+        if len(part.fluents) > 1:
+            return False
+        if not fluent.objects and part.operator == make.FLUENT:
+            self.weights[fluent.name] += factor
+            return True
+        if not fluent.objects:
+            return False
+        values = (fluent.default, *fluent.others)
+        counts = [
+            factor * float(substitute(part, {fluent.name: make.constant(value)}).value)
+            for value in values
+        ]
+        known = self.by_value.get(fluent.name, [0.0] * len(values))
+        self.by_value[fluent.name] = [a + b for a, b in zip(known, counts, strict=True)]
         return True
-    if part.fluents.isdisjoint(actions):
-        rest.append(make.product([make.constant(factor), part]))
-        return True
-    if part.operator == "+":
-        return all(_collect(one, factor, weights, rest, actions) for one in part.arguments)
-    if part.operator == "*" and len(part.arguments) == 2 and part.arguments[0].is_constant:
-        number, other = part.arguments
-        return _collect(other, factor * number.value, weights, rest, actions)
-    return False
 
 
 def read_choices(problem: Problem) -> Choices:
     """Exclusive action fluents as choices. Cost: exclusive sets times their fluents."""
     boolean = {f.name: f for f in problem.actions if not f.objects and not f.default}
-    names = frozenset(fluent.name for fluent in problem.actions)
+    known = {fluent.name: fluent for fluent in problem.actions}
     limits, preconditions, conditions = [], [], []
     for part in problem.preconditions:
-        limit = read_limit(part, names)
+        limit = read_limit(part, known)
         if limit is not None and limit.weights.keys() <= boolean.keys():
             limits.append(limit)
         else:
             preconditions.append(part)
     for part in problem.conditions:
-        limit = read_limit(part, names)
+        limit = read_limit(part, known)
         if limit is not None and limit.weights.keys() <= boolean.keys():
             limits.append(limit)
         else:
@@ -273,7 +306,7 @@ def _needed(part: Expression) -> frozenset[str]:
 
 def _is_kept(limit: Limit, member_of: Mapping[str, list[str]]) -> bool:
     """Whether groups alone keep a limit: all that it counts is in one group, and light enough."""
-    if limit.most is None:
+    if limit.most is None or limit.by_value:
         return False
     groups = {id(member_of.get(name, name)) for name in limit.weights}
     return (
@@ -306,7 +339,7 @@ class Checker:
         self.fluents = choices.fluents
         self.most = most_nondefault
         position = {fluent.name: at for at, fluent in enumerate(self.fluents)}
-        values = {f.name: range(len(f.objects) or 2) for f in self.fluents}
+        values = {f.name: (f.default, *f.others) for f in self.fluents}
         evaluator = Evaluator(values, position, MOST_CHECKED)
         self.tables: dict[int, list[tuple[list[int], Floats]]] = defaultdict(list)
         self.late: list[Expression] = []
@@ -341,58 +374,54 @@ class Checker:
             found.append(row)
             if len(found) > limit:
                 return None
-        defaults = [fluent.default for fluent in self.fluents]
-        changed = [tuple((at, v) for at, v in enumerate(row) if v != defaults[at]) for row in found]
+        values = [(fluent.default, *fluent.others) for fluent in self.fluents]
+        changed = [tuple((at, values[at][v]) for at, v in enumerate(row) if v) for row in found]
         changed.sort(key=lambda pairs: (len(pairs), [at for at, _ in pairs], pairs))
         return [tuple((self.fluents[at].name, v) for at, v in pairs) for pairs in changed]
 
     def _search(self) -> Iterator[tuple[int, ...]]:
+        """Positions of values, the default's being 0, of all joint actions."""
         n = len(self.fluents)
-        row = [0] * n
-        options = [(f.default, *f.others) for f in self.fluents]
+        row = [-1] * n
+        sizes = [1 + len(fluent.others) for fluent in self.fluents]
         weights = [
             [(number, one[at]) for number, (one, _) in enumerate(self.limits) if at in one]
             for at in range(n)
         ]
-        bounds = [most + 1e-9 for _, most in self.limits]
+        bounds = [most + ROUNDING for _, most in self.limits]
         used = [0.0] * len(bounds)
         spent = 0
-        tried = [0] * (n + 1)
         at = 0
-        added: list[list[tuple[int, float]]] = [[] for _ in range(n)]
         while at >= 0:
             if at == n:
                 if self._holds(row):
                     yield tuple(row)
                 at -= 1
                 continue
-            for number, weight in added[at]:
-                used[number] -= weight
-            spent -= bool(tried[at]) and row[at] != self.fluents[at].default
-            added[at] = []
-            if tried[at] == len(options[at]):
-                tried[at] = 0
-                row[at] = self.fluents[at].default
+            if row[at] >= 0:  # take back the value tried before
+                spent -= row[at] > 0
+                for number, counts in weights[at]:
+                    used[number] -= counts[row[at]]
+            row[at] += 1
+            if row[at] == sizes[at]:
+                row[at] = -1
                 at -= 1
                 continue
-            value = options[at][tried[at]]
-            tried[at] += 1
-            row[at] = value
-            spent += value != self.fluents[at].default
-            added[at] = [(number, float(counts[value])) for number, counts in weights[at]]
-            for number, weight in added[at]:
-                used[number] += weight
+            spent += row[at] > 0
+            for number, counts in weights[at]:
+                used[number] += counts[row[at]]
             if (
                 spent <= self.most
-                and all(used[number] <= bounds[number] for number, _ in added[at])
+                and all(used[number] <= bounds[number] for number, _ in weights[at])
                 and all(table[tuple(row[p] for p in scope)] for scope, table in self.tables[at])
             ):
                 at += 1
-                if at < n:
-                    tried[at] = 0
 
     def _holds(self, row: Sequence[int]) -> bool:
         if not self.late:
             return True
-        values = {f.name: make.constant(v) for f, v in zip(self.fluents, row, strict=True)}
+        values = {
+            fluent.name: make.constant((fluent.default, *fluent.others)[position])
+            for fluent, position in zip(self.fluents, row, strict=True)
+        }
         return all(bool(substitute(part, values).value) for part in self.late)

@@ -41,7 +41,7 @@ from fsmdp.io.rddl.narrowing import (
     terminal_tables,
     values_of,
 )
-from fsmdp.io.rddl.problem import Problem, rank_of, read_problem
+from fsmdp.io.rddl.problem import MOST_VALUES, Problem, rank_of, read_problem
 from fsmdp.io.rddl.sources import Source, TooLargeError, UnsupportedError, located
 from fsmdp.io.rddl.splitting import MARK
 from fsmdp.model.actions import NOOP, Actions
@@ -178,9 +178,6 @@ def joint_case(
     parents = [name for name in scope if name in states]
     drawn = [name.removesuffix("'") for name in scope if name not in states]
     return Case(ANY, [*names, *parents], whole, drawn)
-
-
-MOST_VALUES = 64
 
 
 def with_reachable_values(problem: Problem, folder: Folder, most_entries: int) -> Problem:

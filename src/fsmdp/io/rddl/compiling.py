@@ -41,19 +41,21 @@ class ActionFluent:
     default: int
     objects: tuple[str, ...] = ()
     choice: bool = False
+    low: int = 0  # the first value, which is another one than 0 for some integers
 
     @property
     def others(self) -> tuple[int, ...]:
         """The values that are not the default."""
         size = len(self.objects) or 2
-        return tuple(value for value in range(size) if value != self.default)
+        values = range(self.low, self.low + size)
+        return tuple(value for value in values if value != self.default)
 
     def text(self, value: int) -> str:
         """How an action with this value is called."""
         if self.choice:
             return self.objects[value]
         if self.objects:
-            return f"{self.name}={self.objects[value]}"
+            return f"{self.name}={self.objects[value - self.low]}"
         return self.name if value else f"~{self.name}"
 
 
@@ -230,6 +232,11 @@ def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[i
         ]
         if not np.isfinite(possible).all():
             raise UnsupportedError("it is not a finite number in some state; correct the formula.")
+        if any(value != int(value) for value in possible):
+            raise UnsupportedError(
+                f"it can become {next(v for v in possible if v != int(v)):g}; expected bool, an "
+                "enumerated type or integers with a finite range, discretise it."
+            )
         found |= set(map(int, possible))
     return found
 

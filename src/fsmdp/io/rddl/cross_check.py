@@ -64,9 +64,7 @@ class Walker:
         self.refused = 0
         self.verdicts = 0
         self.disagreements: list[str] = []
-        joined = any(variable.labels for variable in checked.variables)
-        integers = any(values is None for values in problem.values.values())
-        self.can_start_anywhere = not integers and not joined
+        self.can_start_anywhere = all(values is not None for values in problem.values.values())
         # Constraints that pyRDDLGym does not know may forbid more than its preconditions.
         self.is_stricter = bool(getattr(lifted.ast.domain, "constraints", []))
         grounder = Grounder(lifted)
@@ -76,11 +74,12 @@ class Walker:
             for arguments in grounder.instances(name)
         }
         self._objects = lifted.object_to_index
-        self._labels = [
-            grounder.label(name, arguments)
+        self._fluents = {
+            grounder.label(name, arguments): (name, arguments)
             for name in lifted.state_fluents
             for arguments in grounder.instances(name)
-        ]
+        }
+        self._labels = list(self._fluents)
         self._index = {
             label: {value: at for at, value in enumerate(imported.values[label])}
             for label in self._labels
@@ -210,7 +209,7 @@ class Walker:
         actions = {name: np.copy(value) for name, value in self.simulator.noop_actions.items()}
         for label, value in ground.items():
             name, arguments = self._places[label]
-            number = self._objects[value] if isinstance(value, str) else value
+            number = self._objects.get(value, value) if isinstance(value, str) else value
             actions[name][tuple(arguments)] = number
         return actions
 
@@ -236,6 +235,14 @@ class Walker:
             size = 2 if range_name == "bool" else len(self.lifted.type_to_objects[range_name])
             drawn = self.rng.integers(size, size=old.shape)
             self.simulator.subs[name] = np.asarray(drawn).astype(old.dtype)
+        for variable in self.model.variables:  # of exclusive fluents, one is true
+            chosen = (
+                variable.labels[int(self.rng.integers(variable.size))] if variable.labels else ""
+            )
+            for label in variable.labels:
+                if label in self._fluents:
+                    name, arguments = self._fluents[label]
+                    self.simulator.subs[name][tuple(arguments)] = label == chosen
 
 
 log = logging.getLogger("fsmdp")

@@ -95,7 +95,7 @@ def guarded(name: str, work: Callable[[], Result]) -> Result:
             sys.setrecursionlimit(frames)
 
 
-VERSION = 6
+VERSION = 7
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28

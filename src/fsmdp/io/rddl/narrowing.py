@@ -238,7 +238,7 @@ def _can_hold(
 ) -> bool:
     """Whether conditions on the same few fluents can hold together; True where that is not seen."""
     by_fluent: dict[str, list[Expression]] = defaultdict(list)
-    for part in parts:
+    for part in (one for one in parts if one.fluents <= values.keys()):
         for name in part.fluents:
             by_fluent[name].append(part)
     for name, several in by_fluent.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -17,6 +18,9 @@ from fsmdp.io.rddl.parsing import check_meaning, parse
 from fsmdp.io.rddl.sources import Source, UnsupportedError, located
 
 log = logging.getLogger("fsmdp")
+
+MOST_VALUES = 64
+"""Values of an integer."""
 
 Values = tuple[int, ...]
 """The values of a fluent; truth values are 0 and 1, objects their positions in their type."""
@@ -84,11 +88,6 @@ def _refuse_unsupported(model: Any) -> None:
                     f"the {kind} fluent {fluent} is continuous; expected bool, an "
                     "enumerated type or integers with a finite range, discretise it."
                 )
-            if kind == "action" and range_name == "int":
-                raise UnsupportedError(
-                    f"the action fluent {fluent} is an integer without a range; "
-                    "expected bool or an enumerated type, list its values as a type."
-                )
     horizon, discount = model.horizon, model.discount
     if not is_whole(horizon) or horizon < 1 or not 0 < discount <= 1:
         raise UnsupportedError(
@@ -136,7 +135,10 @@ def _parts(constraint: Expression) -> tuple[Expression, ...]:
 
 
 def _allowed(
-    preconditions: list[Expression], actions: frozenset[str], states: frozenset[str]
+    preconditions: list[Expression],
+    actions: frozenset[str],
+    states: frozenset[str],
+    boolean: set[str],
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """Preconditions on actions alone, and those that look at states, each as little as may be."""
     open_ones = [one for one in preconditions if not one.is_value(True)]
@@ -144,7 +146,7 @@ def _allowed(
         return tuple(open_ones), ()
     for one in open_ones:
         _refuse_drawn(one, actions | states, "a precondition")
-    parts = [part for one in open_ones for part in make.conjuncts(one)]
+    parts = [part for one in open_ones for part in make.conjuncts(one, boolean)]
     alone = tuple(part for part in parts if part.fluents <= actions)
     return alone, tuple(part for part in parts if not part.fluents <= actions)
 
@@ -166,20 +168,21 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
             label = grounder.label(fluent, arguments)
             with located(f"the next value of {label}"):
                 formulas[label] = grounder.formula(fluent + "'", arguments)
-            values[label] = _values(grounder, model.variable_ranges[fluent], label)
+            values[label] = _values(grounder, model.variable_ranges[fluent])
             initial[label] = _position(model, start)
     if not formulas:
         raise UnsupportedError("it has no state fluents.")
     with located("the reward"):
         rewards = split_sum(grounder.ground(model.reward, {}))
     states = tuple(formulas)
-    actions = tuple(_action_fluents(model, grounder))
+    ground_preconditions = [grounder.ground(node, {}) for node in model.preconditions]
+    actions = tuple(_action_fluents(model, grounder, ground_preconditions))
     action_names = frozenset(action.name for action in actions)
     constraints, more_notes = _constraints(model, grounder, action_names)
+    boolean = {action.name for action in actions if not action.objects}
+    boolean |= {label for label in states if values[label] == (0, 1)}
     preconditions, conditions = _allowed(
-        [*(grounder.ground(node, {}) for node in model.preconditions), *constraints],
-        action_names,
-        frozenset(states),
+        [*ground_preconditions, *constraints], action_names, frozenset(states), boolean
     )
     terminal = [
         part for node in model.terminations for part in make.disjuncts(grounder.ground(node, {}))
@@ -187,15 +190,16 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
     for one in terminal:
         _refuse_drawn(one, frozenset(states), "a termination condition")
     for label, formula in grounder.drawn.items():
-        values[label] = _values(grounder, grounder.ranges[label], label)
+        values[label] = _values(grounder, grounder.ranges[label])
         formulas[label] = formula
+    ordered = in_drawing_order(formulas, frozenset(grounder.drawn))
     return Problem(
         name=name,
         states=states,
         latents=tuple(grounder.drawn),
         values=values,
-        formulas=in_drawing_order(formulas, frozenset(grounder.drawn)),
-        rewards=rewards,
+        formulas=ordered,
+        rewards=tuple(term for one in rewards for term in _current(one, ordered, states)),
         actions=actions,
         most_nondefault=int(model.max_allowed_actions),
         preconditions=preconditions,
@@ -208,16 +212,33 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
     )
 
 
-def _values(grounder: Grounder, range_name: str, label: str) -> Values | None:
+def _current(
+    reward: Expression, formulas: Mapping[str, Expression], states: tuple[str, ...]
+) -> tuple[Expression, ...]:
+    """The terms of a reward with next values that are certain replaced by their formulas."""
+    following = {f"{label}'": label for label in states}
+    drawn = following.keys() | (formulas.keys() - set(states))
+    rank = {label: position for position, label in enumerate(formulas)}
+    replaced = reward
+    while not drawn.isdisjoint(replaced.fluents):
+        last = max(drawn & replaced.fluents, key=lambda name: rank[following.get(name) or name])
+        formula = formulas[following.get(last, last)]
+        if formula.random:
+            raise UnsupportedError(
+                f"the reward looks at {last}, which is drawn at random in the same step; expected "
+                "a function of the state and the action."
+            )
+        replaced = make.substitute(replaced, {last: formula})
+    return (reward,) if replaced is reward else split_sum(replaced)
+
+
+def _values(grounder: Grounder, range_name: str) -> Values | None:
     if range_name == "bool":
         return (0, 1)
     if range_name == "int":
         return None
     if range_name == "real":
-        raise UnsupportedError(
-            f"the random fluent {label} is continuous; expected bool, an enumerated type or "
-            "integers with a finite range, discretise it."
-        )
+        return None  # refused if a value turns out not to be a whole number
     return tuple(range(len(grounder.objects(range_name))))
 
 
@@ -225,12 +246,50 @@ def _position(model: Any, value: Any) -> int:
     return int(model.object_to_index[value]) if isinstance(value, str) else int(value)
 
 
-def _action_fluents(model: Any, grounder: Grounder) -> Iterator[ActionFluent]:
+def _action_fluents(
+    model: Any, grounder: Grounder, preconditions: Sequence[Expression]
+) -> Iterator[ActionFluent]:
+    ranges = _ranges(preconditions)
     for fluent, range_name in model.action_ranges.items():
-        objects = () if range_name == "bool" else tuple(grounder.objects(range_name))
         default = _position(model, model.variable_defaults[fluent])
         for arguments in grounder.instances(fluent):
-            yield ActionFluent(grounder.label(fluent, arguments), default, objects)
+            label = grounder.label(fluent, arguments)
+            if range_name != "int":
+                objects = () if range_name == "bool" else tuple(grounder.objects(range_name))
+                yield ActionFluent(label, default, objects)
+                continue
+            low, high = ranges.get(label, (-math.inf, math.inf))
+            if not high - low < MOST_VALUES or not low <= default <= high:
+                raise UnsupportedError(
+                    f"the action fluent {label} is an integer whose values from {low:g} to "
+                    f"{high:g}, by the preconditions on it alone, are not among {MOST_VALUES} "
+                    f"around its default {default}; bound it by <= and >=."
+                )
+            first, last = math.ceil(low), math.floor(high)
+            values = tuple(map(str, range(first, last + 1)))
+            yield ActionFluent(label, default, values, low=first)
+
+
+def _ranges(preconditions: Sequence[Expression]) -> dict[str, tuple[float, float]]:
+    """Bounds of fluents by comparisons of each alone with a number."""
+    found: dict[str, tuple[float, float]] = {}
+    for condition in (part for one in preconditions for part in make.conjuncts(one)):
+        if condition.operator not in ("<=", ">=", "<", ">"):
+            continue
+        left, right = condition.arguments
+        operator = condition.operator
+        if left.is_constant and right.operator == make.FLUENT:
+            left, right, operator = right, left, make.MIRRORED[operator]
+        if left.operator == make.FLUENT and right.is_constant:
+            low, high = found.get(left.name, (-math.inf, math.inf))
+            number = float(right.value)
+            strict = 1.0 if number.is_integer() and operator in ("<", ">") else 0.0
+            if operator in ("<=", "<"):
+                high = min(high, number - strict)
+            else:
+                low = max(low, number + strict)
+            found[left.name] = low, high
+    return found
 
 
 def in_drawing_order(

@@ -330,8 +330,7 @@ def _rebuilt(formula: Expression, arguments: Sequence[Expression]) -> Expression
     )
     if same:
         return formula
-    drawn = formula.operator in (make.BERNOULLI, make.DISCRETE, make.UNNORMALISED)
-    return combine(formula.operator, arguments, random=drawn)
+    return combine(formula.operator, arguments, random=formula.operator in make.DRAWS)
 
 
 def _terms(formula: Expression) -> Iterable[Expression]:

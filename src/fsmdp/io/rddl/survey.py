@@ -198,6 +198,7 @@ def _of_model(found: Report, imported: Imported) -> Report:
         action_variables=len(model.actions.variables) or None,
         conditions=len(model.allowed),
         endings=len(model.terminal),
+        reward_terms=len(model.rewards),
         largest_scope=max(scopes),
         widths=MappingProxyType(network_widths(model)),
         notes=imported.notes,
