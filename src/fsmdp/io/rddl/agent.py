@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import show, show_names
 from fsmdp.io.rddl.action_groups import NONE
 from fsmdp.io.rddl.sources import INSTALL
 from fsmdp.io.rddl.splitting import MARK
-from fsmdp.io.rddl.translation import States, ground_action, name_of_nothing
+from fsmdp.io.rddl.translation import States, ground_action, is_joined, name_of_nothing
 from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.mdp import FactoredMDP
 
@@ -100,38 +100,56 @@ def _their_name(name: str) -> str:
 def _their_action(name: str, nothing: str) -> dict[str, Any]:
     """The fluents that an action sets, by their names."""
     ground = ground_action(name, nothing)
-    return {_their_name(fluent): value for fluent, value in ground.items()}
+    return {_their_name(fluent): _their_value(value) for fluent, value in ground.items()}
+
+
+def _their_value(value: bool | str) -> bool | str | int:
+    if isinstance(value, str) and value.removeprefix("-").isdigit():
+        return int(value)
+    return value
 
 
 class _OurStates:
     """States of ours from those of an environment."""
 
     def __init__(self, model: Any) -> None:
-        self.sizes: dict[str, int] = {}
+        self.labels: dict[str, tuple[str, ...]] = {}  # of each fluent; none for a boolean
         for variable in model.variables:
-            if variable.labels:
-                self.sizes |= dict.fromkeys((one for one in variable.labels if one != NONE), 2)
+            if is_joined(variable):
+                self.labels |= dict.fromkeys((one for one in variable.labels if one != NONE), ())
             elif MARK not in variable.name:
-                self.sizes[variable.name] = variable.size
-        self.names = {name: _their_name(name) for name in self.sizes}
-        self.states = States(model) if isinstance(model, FactoredMDP) else None
+                plain = tuple(map(str, range(variable.size))) if variable.size > 2 else ()
+                self.labels[variable.name] = variable.labels or plain
+        self.names = {name: _their_name(name) for name in self.labels}
+        if len(self.labels) == len(model.variables):
+            self.states = None
+        elif isinstance(model, FactoredMDP):
+            self.states = States(model)
+        else:
+            raise PolicyError(
+                "agent: some variables of the model are computed from others; give the model too, "
+                "agent(policy, model)."
+            )
 
     def state(self, state: Mapping[str, Any]) -> tuple[int, ...]:
-        values = {}
-        for name, size in self.sizes.items():
-            their = self.names[name]
-            if their not in state:
-                raise PolicyError(
-                    f"agent: the environment has no fluent {show(their)}; expected the problem "
-                    "whose model was planned, loaded without join=True."
-                )
-            value = np.asarray(state[their])
-            if value.dtype.kind not in "biu" or not 0 <= int(value) < size:
-                raise PolicyError(
-                    f"agent: fluent {show(their)} is {show(state[their])}, expected a boolean or a "
-                    f"whole number from 0 to {size - 1}; the environment must not be vectorized."
-                )
-            values[name] = int(value)
-        if self.states is None:
-            return tuple(values.values())
-        return self.states.state(values)
+        values = {name: self._value(name, state) for name in self.labels}
+        return tuple(values.values()) if self.states is None else self.states.state(values)
+
+    def _value(self, name: str, state: Mapping[str, Any]) -> int:
+        their, labels = self.names[name], self.labels[name]
+        if their not in state:
+            raise PolicyError(
+                f"agent: the environment has no fluent {show(their)}; expected the problem "
+                "whose model was planned, loaded without join=True."
+            )
+        value = np.asarray(state[their])
+        text = str(value).removeprefix("@")
+        if value.ndim == 0 and text in labels:
+            return labels.index(text)
+        if labels or value.dtype.kind not in "biu" or not 0 <= int(value) < 2:
+            raise PolicyError(
+                f"agent: fluent {show(their)} is {show(state[their])}, expected "
+                f"{'one of ' + show_names(labels) if labels else 'a boolean'}; the environment "
+                "must not be vectorized."
+            )
+        return int(value)

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,8 @@ log = logging.getLogger("fsmdp")
 
 REPORT_EVERY = 50
 
+NO_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
 LISTED, FACTORED, AUTO = FORMS = ("listed", "factored", "auto")
 """Forms in which actions are imported."""
 
@@ -439,14 +442,22 @@ def _action_variable(fluent: ActionFluent) -> Variable:
 
 
 def _variables(
-    problem: Problem, values: Mapping[str, tuple[int, ...]], members: Mapping[str, tuple[str, ...]]
+    problem: Problem,
+    values: Mapping[str, tuple[int, ...]],
+    members: Mapping[str, tuple[str, ...]] = NO_MEMBERS,
 ) -> list[Variable]:
-    """State variables; one that stands for several fluents has their names as labels."""
+    """State variables; labels name objects, numbers, or the fluents that one stands for."""
     found = []
     for label in problem.states:
         known = values[label]
-        own = members.get(label)
-        labels = tuple(own[value - 1] if value else NONE for value in known) if own else ()
+        labels: tuple[str, ...] = ()
+        if label in members:
+            own = members[label]
+            labels = tuple(own[value - 1] if value else NONE for value in known)
+        elif label in problem.objects:
+            labels = tuple(problem.objects[label][value] for value in known)
+        elif known != (0, 1) and MARK not in label:
+            labels = tuple(map(str, known))
         found.append(Variable(label, len(known), labels))
     return found
 
@@ -497,7 +508,7 @@ def build_jointly(problem: Problem, most_actions: int, most_entries: int) -> Imp
         case = joint_case(folder, formula, grouped, sizes, rank, states)
         rewards.append(_named_reward(position, grouped, [case]))
     model = FactoredMDP(
-        variables=[Variable(label, sizes[label]) for label in problem.states],
+        variables=_variables(problem, values),
         latents=[Variable(label, sizes[label]) for label in problem.latents],
         actions=actions,
         conditionals=conditionals,
@@ -551,9 +562,8 @@ def build(
     notes = [*problem.notes, *_clipped(evaluator)]
     log.info("%s: building the model", problem.name)
     values = _all_values(problem)
-    model = _model(problem, transitions, rewards, names, kept)
-    if narrowed.members:
-        model = model.replace(variables=_variables(problem, values, narrowed.members))
+    variables = _variables(problem, values, narrowed.members)
+    model = _model(problem, variables, transitions, rewards, names, kept)
     if allowed or problem.terminal:
         left = {names[position] for position in kept}
         model = model.replace(
@@ -579,6 +589,7 @@ def _all_values(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 def _model(
     problem: Problem,
+    variables: Sequence[Variable],
     transitions: Mapping[str, Cases[Local]],
     rewards: Sequence[Cases[Local]],
     names: Sequence[str],
@@ -588,7 +599,7 @@ def _model(
     states = frozenset(problem.states)
     actions = [names[position] for position in kept]
     return FactoredMDP(
-        variables=[Variable(label, len(values[label])) for label in problem.states],
+        variables=variables,
         latents=[Variable(label, len(values[label])) for label in problem.latents],
         actions=actions,
         conditionals=[

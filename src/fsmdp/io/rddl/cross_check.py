@@ -27,6 +27,7 @@ from fsmdp.io.rddl.translation import (
     JointActions,
     States,
     ground_action,
+    is_joined,
     name_of_nothing,
 )
 from fsmdp.model.actions import Choice
@@ -235,10 +236,8 @@ class Walker:
             size = 2 if range_name == "bool" else len(self.lifted.type_to_objects[range_name])
             drawn = self.rng.integers(size, size=old.shape)
             self.simulator.subs[name] = np.asarray(drawn).astype(old.dtype)
-        for variable in self.model.variables:  # of exclusive fluents, one is true
-            chosen = (
-                variable.labels[int(self.rng.integers(variable.size))] if variable.labels else ""
-            )
+        for variable in filter(is_joined, self.model.variables):  # one of these is true
+            chosen = variable.labels[int(self.rng.integers(variable.size))]
             for label in variable.labels:
                 if label in self._fluents:
                     name, arguments = self._fluents[label]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -34,7 +34,8 @@ class Problem:
     they can be drawn; a next value is called like its fluent, and a formula that looks at one
     writes it with a prime. `values` is None for integers whose range is not known yet.
     `preconditions` look at actions alone, `conditions` at states too: an action is allowed where
-    all of them hold. An episode is over where one of `terminal` holds.
+    all of them hold. An episode is over where one of `terminal` holds. `objects` names the values
+    of state fluents of an enumerated type.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Problem:
     notes: tuple[str, ...]
     conditions: tuple[Expression, ...] = ()
     terminal: tuple[Expression, ...] = ()
+    objects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def with_values(self, values: Mapping[str, Values | None]) -> Problem:
         """The same problem with other ranges."""
@@ -162,6 +164,7 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
     values: dict[str, Values | None] = {}
     formulas: dict[str, Expression] = {}
     initial: dict[str, int] = {}
+    objects: dict[str, tuple[str, ...]] = {}
     for fluent, started in model.state_fluents.items():
         starts = started if isinstance(started, list) else [started]
         for arguments, start in zip(grounder.instances(fluent), starts, strict=True):
@@ -169,6 +172,8 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
             with located(f"the next value of {label}"):
                 formulas[label] = grounder.formula(fluent + "'", arguments)
             values[label] = _values(grounder, model.variable_ranges[fluent])
+            if model.variable_ranges[fluent] in model.type_to_objects:
+                objects[label] = tuple(grounder.objects(model.variable_ranges[fluent]))
             initial[label] = _position(model, start)
     if not formulas:
         raise UnsupportedError("it has no state fluents.")
@@ -209,6 +214,7 @@ def _ground(model: Any, grounder: Grounder, name: str, notes: tuple[str, ...]) -
         notes=(*notes, *more_notes),
         conditions=conditions,
         terminal=tuple(one for one in terminal if not one.is_value(False)),
+        objects=objects,
     )
 
 

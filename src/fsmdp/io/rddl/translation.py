@@ -8,6 +8,7 @@ import numpy as np
 
 from fsmdp.errors import PolicyError
 from fsmdp.foundation.checks import show
+from fsmdp.io.rddl.one_hot import ANY_OBJECT
 from fsmdp.io.rddl.splitting import MARK
 from fsmdp.model.actions import NOOP, ActionSpace
 from fsmdp.model.mdp import FactoredMDP
@@ -44,11 +45,16 @@ class States:
         for position in self._own:
             variable = self.variables[position]
             found[position] = (
-                _true_member(variable, values) if variable.labels else values[variable.name]
+                _true_member(variable, values) if is_joined(variable) else values[variable.name]
             )
         for child, drawn, table in self._computed:
             found[child] = int(table[tuple(found[position] for position in drawn)])
         return tuple(found)
+
+
+def is_joined(variable: Variable) -> bool:
+    """Whether a variable stands for several exclusive fluents, which are its labels."""
+    return bool(variable.labels) and ANY_OBJECT in variable.name
 
 
 def _true_member(variable: Variable, values: Mapping[str, int]) -> int:
