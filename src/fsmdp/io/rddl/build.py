@@ -118,7 +118,7 @@ def action_variables(problem: Problem, limit: int) -> Actions:
             forbidden.append(Table([variable_name(fluent) for fluent in own], never))
     most = problem.most_nondefault
     return Actions(
-        [Variable(variable_name(f), 1 + len(f.others)) for f in problem.actions],
+        [_labelled_variable(f, variable_name(f)) for f in problem.actions],
         at_most=most if most < len(problem.actions) else None,
         forbidden=forbidden,
     )
@@ -309,7 +309,8 @@ def import_source(source: Source, wanted: Wanted) -> Imported:
         return _import_conditioned(problem, wanted)
     if actions == FACTORED or (actions == AUTO and not wanted.join and _is_cheaper(problem)):
         try:
-            return build_jointly(problem, wanted.most_actions, wanted.most_entries)
+            if not problem.terminal:
+                return build_jointly(problem, wanted.most_actions, wanted.most_entries)
         except ModelError:
             log.info("%s: a variable for each action fluent does not fit", problem.name)
         try:
@@ -379,6 +380,7 @@ def build_choices(problem: Problem, choices: Choices, most_entries: int) -> Impo
     """
     problem = with_reachable_values(problem, Whole(choices), most_entries)
     space = action_space(problem, choices)
+    count = count_actions(choices.fluents, space.at_most or len(choices.fluents))
     fluents = tuple(space.fluents)
     counted = {f.name: make.fluent(f.name) for f in fluents if f not in choices.fluents}
     conditions = (*choices.preconditions, *choices.conditions, *space.conditions)
@@ -430,15 +432,21 @@ def build_choices(problem: Problem, choices: Choices, most_entries: int) -> Impo
         terminal=terminal_tables(problem, evaluator),
     )
     notes = (*problem.notes, *_clipped(evaluator))
-    return Imported(problem.name, model, values, {}, actions.count_of_at_most(), notes)
+    return Imported(problem.name, model, values, {}, count, notes)
 
 
 def _action_variable(fluent: ActionFluent) -> Variable:
     """The variable of a choice, whose labels are the ground fluents it stands for."""
-    if MARK in fluent.name or not fluent.objects:
-        return Variable(variable_name(fluent), len(fluent.objects) or 2)
+    if fluent.default and not fluent.objects:
+        return Variable(fluent.name, 2, (fluent.text(1), fluent.text(0)))
+    return _labelled_variable(fluent, fluent.name)
+
+
+def _labelled_variable(fluent: ActionFluent, name: str) -> Variable:
     values = (fluent.default, *fluent.others)
-    return Variable(fluent.name, len(values), tuple(fluent.text(value) for value in values))
+    if MARK in name or not fluent.objects:
+        return Variable(name, len(values))
+    return Variable(name, len(values), tuple(fluent.text(value) for value in values))
 
 
 def _variables(
