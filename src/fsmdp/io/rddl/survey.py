@@ -42,7 +42,7 @@ class Report:
     written until the model is built, those that matter afterwards. `widths` gives the induced
     width of the planner's network with singles for each way to eliminate it: messages "shared" on
     one tree, or a network for each action ("separate", the widest of them).
-    `aliases` are the joint actions that were merged.
+    `aliases` are the joint actions that were merged; `seconds` is the time of the import.
     """
 
     name: str
@@ -124,7 +124,8 @@ def report(
         counted = found
         found = guarded(source.name, lambda: _with_largest_scope(counted, problem, most_actions))
         imported = _imported(source, problem, Wanted(most_actions, most_entries), cache)
-        found = _of_model(found, imported)
+        taken = time.perf_counter() - began
+        return replace(_of_model(found, imported), seconds=taken)
     except InvalidError:
         raise
     except SizeError as error:
@@ -178,7 +179,7 @@ def _imported(source: Source, problem: Problem, wanted: Wanted, cache: bool) -> 
         return load_source(source, replace(wanted, actions=AUTO), cache)
 
 
-MOST_PARENTS = 2**20
+MOST_PARENTS = 2**17
 """Assignments of all that a next value depends on, up to which widths are computed."""
 
 
