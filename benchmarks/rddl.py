@@ -83,13 +83,21 @@ def speed():
             )
 
 
+def _continuous(rows):
+    return sum("continuous" in report.reason for _, report in rows)
+
+
+def _observed(rows):
+    return sum("partly observed" in report.reason for _, report in rows)
+
+
 def survey():
     found = fsmdp.rddl.survey()
     rows = list(zip(found.contexts, found.reports, strict=True))
     tracks = [r for c, r in rows if c in ("ippc2011", "ippc2014") and "_MDP_" in r.name]
     imported = [report for report in tracks if report.status == "imported"]
-    left_out = [report for _, report in rows if report.status != "imported"]
-    too_many = sum("joint actions (limit" in report.reason for report in left_out)
+    recent = [report for context, report in rows if context == "ippc2018"]
+    new = [report for report in recent if report.status == "imported"]
     lines = [
         "# Survey of the RDDL repository",
         "",
@@ -97,27 +105,34 @@ def survey():
         "as a frame. Seconds are those of one machine.",
         "",
         f"Of the {len(tracks)} distinct instances of the MDP tracks of IPPC 2011 and 2014, "
-        f"{len(imported)} are imported. Of all {len(rows)} distinct problems of the repository, "
-        f"{len(found.imported)} are; {len(found.repeated)} more repeat the text of others. "
-        f"{too_many or 'None'} of those left out {'are' if too_many > 1 else 'is'} left out for "
-        'the number of joint actions, which action variables would mend (`actions="factored"`).',
+        f"{len(imported)} are imported; of the {len(recent)} of IPPC 2018, {len(new)}. Of all "
+        f"{len(rows)} distinct problems of the repository, {len(found.imported)} are; "
+        f"{len(found.repeated)} more repeat the text of others. Among those left out, "
+        f"{_continuous(rows)} have continuous fluents and {_observed(rows)} are partly observed.",
         "",
-        "*merged* counts joint actions less those that differ in some effect or reward; *scope* is",
-        "the largest number of fluents that one table looks at; *width* the induced width of the",
-        "planner's network with singles, by shared messages and by a network for each action.",
+        "*variables* counts auxiliary variables of large formulas too, and latents after the plus;",
+        "*actions* are joint actions, or action variables where it says so; *merged* counts joint",
+        "actions less those that differ in some effect, reward or condition; *allowed* counts",
+        "conditions on actions, and *ends* those that end an episode; *scope* is the largest",
+        "number of variables that one table looks at; *width* the induced width of the planner's",
+        "network with singles, by shared messages and by a network for each action, if known.",
         "",
         "## Imported",
         "",
-        "| problem | variables | states | actions | merged | terms | scope | width | seconds |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| problem | variables | states | actions | merged | allowed | ends | terms | scope "
+        "| width | seconds |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for _, one in rows:
         if one.status == "imported":
             latents = f" + {one.latents}" if one.latents else ""
-            widths = f"{one.widths['shared']} / {one.widths['separate']}"
+            widths = " / ".join(str(width) for width in one.widths.values())
+            made_of = f"{one.action_variables} variables"
+            merged = "" if one.actions is None else one.joint_actions - one.actions
             lines.append(
                 f"| {one.name} | {one.variables}{latents} | 10^{one.log10_states:.1f} | "
-                f"{one.actions} | {one.joint_actions - one.actions} | {one.reward_terms} | "
+                f"{made_of if one.actions is None else one.actions} | {merged} | "
+                f"{one.conditions or ''} | {one.endings or ''} | {one.reward_terms} | "
                 f"{one.largest_scope} | {widths} | {one.seconds:.2f} |"
             )
     lines += [

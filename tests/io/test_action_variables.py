@@ -63,18 +63,6 @@ def test_a_default_of_true_is_the_idle_value(tmp_path):
     assert np.array_equal(*starts)
 
 
-def test_preconditions_on_states_are_refused(tmp_path):
-    with pytest.raises(fsmdp.rddl.UnsupportedError, match="in some states only"):
-        load_problem(
-            tmp_path,
-            "factored",
-            cpfs=KEEP,
-            pvariables="",
-            limit="",
-            sections="action-preconditions { forall_{?t : thing} [press(?t) => on(?t)]; };",
-        )
-
-
 def test_wrong_forms_are_refused(tmp_path):
     with pytest.raises(fsmdp.ModelError, match="expected one of listed, factored, auto"):
         load_problem(tmp_path, "joint", cpfs=KEEP, pvariables="")

@@ -80,3 +80,37 @@ def test_without_the_extra_an_agent_is_refused_with_a_remedy(monkeypatch):
         fsmdp.ModelError, match=r'agent: .* install it with pip install "\.\[rddl\]"'
     ):
         fsmdp.rddl.agent("x")
+
+
+@pytest.mark.parametrize(
+    ("name", "instance"),
+    [
+        ("EarthObservation_ippc2018", 1),  # enumerated fluents
+        ("CooperativeRecon_ippc2018", 9),  # choices, and places that are one variable
+        ("Manufacturer_ippc2018", 9),  # choices that are counted
+        ("Sudoku_arcade", 0),  # integers
+    ],
+)
+def test_agents_only_take_actions_that_the_environment_allows(name, instance):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fsmdp.rddl.load(name, instance)
+        environment = gym.make(name, str(instance), enforce_action_constraints=True)
+        state, _ = environment.reset(seed=0)
+        agent = fsmdp.rddl.agent("random", model)
+        agent.reset()
+        acted = 0
+        for _ in range(10):
+            action = agent.sample_action(state)
+            acted += len(action)
+            state, *_ = environment.step(action)  # raises where a precondition does not hold
+    assert acted
+
+
+def test_actions_that_are_not_allowed_are_refused_by_the_environment():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        environment = gym.make("EarthObservation_ippc2018", "1", enforce_action_constraints=True)
+        environment.reset(seed=0)
+        with pytest.raises(Exception, match="not satisfied"):
+            environment.step({"take-image": True})

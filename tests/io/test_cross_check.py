@@ -58,6 +58,8 @@ def changed(model, conditionals=None, rewards=None):
         model.initial,
         model.discount,
         model.latents,
+        model.allowed,
+        model.terminal,
     )
 
 

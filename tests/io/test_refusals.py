@@ -16,7 +16,7 @@ REFUSED = {
     ),
     "integer action": (
         {"pvariables": "n : { action-fluent, int, default = 0 };", "cpfs": KEEP},
-        "integer without a range",
+        "from -inf to inf",
     ),
     "observed": (
         {
@@ -32,14 +32,6 @@ REFUSED = {
         },
         "Poisson",
     ),
-    "precondition on states": (
-        {
-            "pvariables": "",
-            "cpfs": KEEP,
-            "sections": "action-preconditions { forall_{?t : thing} [press(?t) => on(?t)]; };",
-        },
-        "in some states only",
-    ),
     "no action": (
         {
             "pvariables": "",
@@ -48,13 +40,20 @@ REFUSED = {
         },
         "no joint action",
     ),
-    "termination": (
+    "endless draw that is compared for equality": (
         {
             "pvariables": "",
-            "cpfs": KEEP,
-            "sections": "termination { forall_{?t : thing} on(?t); };",
+            "cpfs": "on'(?t) = (Poisson(2.0) == 3);",
         },
-        "fixed length",
+        "== is applied to a draw",
+    ),
+    "random value in the reward": (
+        {
+            "pvariables": "luck : { interm-fluent, bool };",
+            "cpfs": KEEP + "luck = Bernoulli(0.5);",
+            "reward": "luck",
+        },
+        "drawn at random in the same step",
     ),
     "circle": (
         {
@@ -118,12 +117,13 @@ def test_too_many_joint_actions_are_refused_before_they_are_listed(tmp_path):
         load_problem(tmp_path, actions="listed", **parts)
 
 
-def test_too_many_parents_are_refused_before_a_table_is_made(tmp_path):
-    things = ", ".join(f"t{i}" for i in range(1, 100))
-    with pytest.raises(fsmdp.rddl.TooLargeError, match="a table over 21 fluents"):
+def test_what_cannot_be_split_is_refused_before_a_table_is_made(tmp_path):
+    things = ", ".join(f"t{i}" for i in range(1, 40))
+    weights = " + ".join(f"{2**i / 2**40:.15f} * on(t{i})" for i in range(1, 40))
+    with pytest.raises(fsmdp.rddl.TooLargeError, match=r"a table over 2\d fluents"):
         load_problem(
             tmp_path,
-            cpfs="on'(?t) = Bernoulli((sum_{?o : thing} on(?o)) / 100);",
+            cpfs=f"on'(?t) = Bernoulli({weights});",
             pvariables="",
             objects=f"thing : {{{things}}};",
         )

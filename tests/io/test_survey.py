@@ -26,17 +26,32 @@ def test_a_report_counts_what_a_model_has():
     assert "shared" in rows["induced width"]
 
 
-def test_a_report_on_what_is_refused_says_why_and_how_large_it_is():
+def test_a_report_counts_conditions_and_auxiliary_variables():
     found = fsmdp.rddl.report("RedFinnedBlueEye_ippc2018", 1)
-    assert found.status == "unsupported"
-    assert "in some states only" in found.reason
-    assert found.joint_actions == 2**21
-    assert found.actions is None
-    assert found.width is None
-    found = fsmdp.rddl.report("Eight_arcade", 1)
+    assert found.status == "imported"
+    assert found.action_fluents == 21
+    assert found.actions == found.joint_actions == 120  # of 2^21, by a budget of three points
+    assert found.action_variables is None
+    assert found.conditions == 16
+    assert dict(found.rows())["conditions on actions"] == "16"
+
+
+def test_a_report_on_what_is_refused_says_why_and_how_large_it_is(tmp_path):
+    things = ", ".join(f"t{i}" for i in range(1, 40))
+    weights = " + ".join(f"{2**i / 2**40:.15f} * on(t{i})" for i in range(1, 40))
+    files = write_problem(
+        tmp_path,
+        cpfs=f"on'(?t) = Bernoulli({weights});",
+        pvariables="",
+        objects=f"thing : {{{things}}};",
+    )
+    found = fsmdp.rddl.report(*files, cache=False)
     assert found.status == "too large"
     assert "entries" in found.reason
-    assert found.largest_scope > 20
+    assert found.largest_scope == 39
+    assert found.joint_actions == 40
+    assert found.actions is None
+    assert found.width is None
 
 
 def test_a_report_carries_the_notes(tmp_path):

@@ -437,7 +437,11 @@ class Actions(ActionSpace):
         if text == NOOP:
             return (0,) * len(self.variables)
         pairs = []
+        labels = self._labels()
         for part in text.split("+"):
+            if part in labels:
+                pairs.append(labels[part])
+                continue
             name, equals, value = part.partition("=")
             if equals and not (value.isascii() and value.isdigit()):
                 return None
@@ -445,6 +449,15 @@ class Actions(ActionSpace):
         if len({name for name, _ in pairs}) < len(pairs):
             return None
         return self._filled(pairs)
+
+    def _labels(self) -> dict[str, tuple[str, int]]:
+        """The variable and the value that each label stands for."""
+        return {
+            label: (variable.name, value)
+            for variable in self.variables
+            for value, label in enumerate(variable.labels)
+            if value
+        }
 
     def _filled(self, pairs: Any) -> tuple[int, ...] | None:
         values = [0] * len(self.variables)
@@ -473,7 +486,8 @@ class Actions(ActionSpace):
         for position in np.flatnonzero(choice).tolist():
             variable = self.variables[position]
             binary = variable.size == 2
-            parts.append(variable.name if binary else f"{variable.name}={int(choice[position])}")
+            text = variable.name if binary else f"{variable.name}={int(choice[position])}"
+            parts.append(variable.labels[int(choice[position])] if variable.labels else text)
         return "+".join(parts) or NOOP
 
     def rows(self) -> Integers:

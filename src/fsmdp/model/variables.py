@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
 
@@ -22,10 +22,15 @@ LARGEST_VARIABLE = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named quantity with finitely many values 0, 1, ..., size - 1."""
+    """A named quantity with finitely many values 0, 1, ..., size - 1.
+
+    `labels` say what each value stands for, if they are given. They change nothing: variables that
+    differ in them alone are equal.
+    """
 
     name: str
     size: int
+    labels: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         where = f"variable {show(self.name)}"
@@ -41,6 +46,16 @@ class Variable:
                 "into several variables."
             )
         object.__setattr__(self, "size", int(self.size))
+        if self.labels:
+            labels = as_items(
+                self.labels, f"{where}, labels", "a list of texts", "give them in order"
+            )
+            if len(labels) != self.size or len(set(labels)) < self.size:
+                raise ModelError(
+                    f"{where}: expected {self.size} different labels, one for each value, found "
+                    f"{show(list(labels))}."
+                )
+            object.__setattr__(self, "labels", tuple(as_name(one, where) for one in labels))
 
 
 def as_variables(value: object, where: str) -> tuple[Variable, ...]:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsmdp.errors import ModelError, PolicyError
-from fsmdp.foundation.checks import show
+from fsmdp.foundation.checks import show, show_names
+from fsmdp.io.rddl.action_groups import NONE
 from fsmdp.io.rddl.sources import INSTALL
-from fsmdp.model.actions import NOOP, ActionSpace, Choice
-from fsmdp.model.variables import Variable
+from fsmdp.io.rddl.splitting import MARK
+from fsmdp.io.rddl.translation import States, ground_action, is_joined, name_of_nothing
+from fsmdp.model.actions import ActionSpace, Choice
+from fsmdp.model.mdp import FactoredMDP
 
 if TYPE_CHECKING:
     from fsmdp.policies.resolve import Act, Described, Policy
@@ -38,7 +41,7 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
             f"agent: {show(policy)} does not know its model; give that too, agent(policy, model)."
         )
     act = _acting(known, policy)
-    names = [_their_name(variable.name) for variable in known.variables]
+    ours = _OurStates(known)
     translate = _translator(known.actions)
 
     class Agent(BaseAgent):  # type: ignore[misc]
@@ -56,22 +59,17 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
         def sample_action(self, state: Any = None) -> dict[str, Any]:
             """The policy's action in a state of pyRDDLGym's."""
             self.step += 1
-            return translate(act(_our_state(state, names, known.variables), self.step))
+            return translate(act(ours.state(state), self.step))
 
     return Agent()
 
 
 def _translator(actions: ActionSpace) -> Callable[[Any], dict[str, Any]]:
     """From our actions to theirs."""
-    nothing = f"~{NOOP}" if f"~{NOOP}" in actions else NOOP
+    nothing = name_of_nothing(actions)
     if not actions.variables:
         choices = [_their_action(action, nothing) for action in actions]
         return lambda chosen: dict(choices[chosen])
-    if any(size > 2 for size in actions.sizes):
-        raise PolicyError(
-            "agent: an action variable stands for objects, whose names are known where actions "
-            "are listed; load the problem with actions='listed'."
-        )
     return lambda chosen: _their_action(actions.name(chosen), nothing)
 
 
@@ -100,32 +98,58 @@ def _their_name(name: str) -> str:
 
 
 def _their_action(name: str, nothing: str) -> dict[str, Any]:
-    """The fluents that an action sets, by their names: none for the one that does nothing."""
-    if name == nothing:
-        return {}
-    found: dict[str, Any] = {}
-    for part in name.split("+"):
-        fluent, has_value, value = part.partition("=")
-        negated = fluent.startswith("~")
-        found[_their_name(fluent.removeprefix("~"))] = value if has_value else not negated
-    return found
+    """The fluents that an action sets, by their names."""
+    ground = ground_action(name, nothing)
+    return {_their_name(fluent): _their_value(value) for fluent, value in ground.items()}
 
 
-def _our_state(
-    state: Mapping[str, Any], names: list[str], variables: tuple[Variable, ...]
-) -> tuple[int, ...]:
-    values = []
-    for name, variable in zip(names, variables, strict=True):
-        if name not in state:
+def _their_value(value: bool | str) -> bool | str | int:
+    if isinstance(value, str) and value.removeprefix("-").isdigit():
+        return int(value)
+    return value
+
+
+class _OurStates:
+    """States of ours from those of an environment."""
+
+    def __init__(self, model: Any) -> None:
+        self.labels: dict[str, tuple[str, ...]] = {}  # of each fluent; none for a boolean
+        for variable in model.variables:
+            if is_joined(variable):
+                self.labels |= dict.fromkeys((one for one in variable.labels if one != NONE), ())
+            elif MARK not in variable.name:
+                plain = tuple(map(str, range(variable.size))) if variable.size > 2 else ()
+                self.labels[variable.name] = variable.labels or plain
+        self.names = {name: _their_name(name) for name in self.labels}
+        if len(self.labels) == len(model.variables):
+            self.states = None
+        elif isinstance(model, FactoredMDP):
+            self.states = States(model)
+        else:
             raise PolicyError(
-                f"agent: the environment has no fluent {show(name)}; expected the problem whose "
-                "model was planned, loaded without join=True."
+                "agent: some variables of the model are computed from others; give the model too, "
+                "agent(policy, model)."
             )
-        value = np.asarray(state[name])
-        if value.dtype.kind not in "biu" or not 0 <= int(value) < variable.size:
+
+    def state(self, state: Mapping[str, Any]) -> tuple[int, ...]:
+        values = {name: self._value(name, state) for name in self.labels}
+        return tuple(values.values()) if self.states is None else self.states.state(values)
+
+    def _value(self, name: str, state: Mapping[str, Any]) -> int:
+        their, labels = self.names[name], self.labels[name]
+        if their not in state:
             raise PolicyError(
-                f"agent: fluent {show(name)} is {show(state[name])}, expected a boolean or a whole "
-                f"number from 0 to {variable.size - 1}; the environment must not be vectorized."
+                f"agent: the environment has no fluent {show(their)}; expected the problem "
+                "whose model was planned, loaded without join=True."
             )
-        values.append(int(value))
-    return tuple(values)
+        value = np.asarray(state[their])
+        text = str(value).removeprefix("@")
+        if value.ndim == 0 and text in labels:
+            return labels.index(text)
+        if labels or value.dtype.kind not in "biu" or not 0 <= int(value) < 2:
+            raise PolicyError(
+                f"agent: fluent {show(their)} is {show(state[their])}, expected "
+                f"{'one of ' + show_names(labels) if labels else 'a boolean'}; the environment "
+                "must not be vectorized."
+            )
+        return int(value)

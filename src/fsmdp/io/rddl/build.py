@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import show_count
+from fsmdp.io.rddl import expressions as make
+from fsmdp.io.rddl.action_groups import NONE, Checker, Choices, fix_impossible, read_choices
 from fsmdp.io.rddl.compiling import (
     MOST_ACTIONS,
     ActionFluent,
@@ -26,9 +30,22 @@ from fsmdp.io.rddl.compiling import (
 )
 from fsmdp.io.rddl.distributions import MOST_ENTRIES, Evaluator
 from fsmdp.io.rddl.expressions import AND, Expression, constant, substitute
-from fsmdp.io.rddl.problem import Problem, rank_of, read_problem
+from fsmdp.io.rddl.narrowing import (
+    action_space,
+    allowed_apart,
+    joint_conditions,
+    listed_conditions,
+    narrow_choices,
+    narrow_listed,
+    possible_actions,
+    restricted,
+    terminal_tables,
+    values_of,
+)
+from fsmdp.io.rddl.problem import MOST_VALUES, Problem, rank_of, read_problem
 from fsmdp.io.rddl.sources import Source, TooLargeError, UnsupportedError, located
-from fsmdp.model.actions import Actions
+from fsmdp.io.rddl.splitting import MARK
+from fsmdp.model.actions import NOOP, Actions
 from fsmdp.model.cases import ANY, Case, Cases, actions_alike
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP
@@ -65,7 +82,8 @@ class JointFolder(Folder):
         if count > self._limit:
             raise TooLargeError(
                 f"it looks at {len(own)} action fluents, which have {show_count(count)} joint "
-                f"values (limit {self._limit}); pass most_actions=... or simplify the formula."
+                f"values (limit {self._limit}, the option most_actions of fsmdp.rddl.load); "
+                "simplify the formula."
             )
         return list(assignments(own, self._most))
 
@@ -80,7 +98,7 @@ class JointFolder(Folder):
 def action_variables(problem: Problem, limit: int) -> Actions:
     """The action fluents as variables; value 0 is the default.
 
-    Preconditions on actions alone rule values out; one that looks at the state is refused.
+    Preconditions on actions alone rule values out.
     """
     by_name = {fluent.name: fluent for fluent in problem.actions}
     forbidden = []
@@ -90,7 +108,7 @@ def action_variables(problem: Problem, limit: int) -> Actions:
         if count_actions(own, problem.most_nondefault) > limit or np.prod(sizes) > limit:
             raise TooLargeError(
                 f"a precondition looks at {len(own)} action fluents, too many for a table of joint "
-                "values; import with actions='listed'."
+                "values; split it into several."
             )
         never = np.zeros(sizes)
         for assignment in assignments(own, problem.most_nondefault):
@@ -100,7 +118,7 @@ def action_variables(problem: Problem, limit: int) -> Actions:
             forbidden.append(Table([variable_name(fluent) for fluent in own], never))
     most = problem.most_nondefault
     return Actions(
-        [Variable(variable_name(f), 1 + len(f.others)) for f in problem.actions],
+        [_labelled_variable(f, variable_name(f)) for f in problem.actions],
         at_most=most if most < len(problem.actions) else None,
         forbidden=forbidden,
     )
@@ -163,9 +181,6 @@ def joint_case(
     return Case(ANY, [*names, *parents], whole, drawn)
 
 
-MOST_VALUES = 64
-
-
 def with_reachable_values(problem: Problem, folder: Folder, most_entries: int) -> Problem:
     """The problem with a range for every fluent; an integer of more than MOST_VALUES is refused.
 
@@ -194,7 +209,8 @@ def with_reachable_values(problem: Problem, folder: Folder, most_entries: int) -
 
 def _extended(problem: Problem, label: str, folder: Folder, most_entries: int) -> tuple[int, ...]:
     known = {name: values or (0,) for name, values in problem.values.items() if values is not None}
-    ranges = known | {f"{name}'": known[name] for name in problem.states}
+    choices = folder.values if isinstance(folder, Whole) else {}
+    ranges = known | {f"{name}'": known[name] for name in problem.states} | choices
     rank = {name: position for position, name in enumerate(ranges)}
     evaluator = Evaluator(ranges, rank, most_entries)
     with located(f"the next value of {label}"):
@@ -254,6 +270,8 @@ log = logging.getLogger("fsmdp")
 
 REPORT_EVERY = 50
 
+NO_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
 LISTED, FACTORED, AUTO = FORMS = ("listed", "factored", "auto")
 """Forms in which actions are imported."""
 
@@ -287,14 +305,183 @@ class Wanted:
 def import_source(source: Source, wanted: Wanted) -> Imported:
     """Read a problem and build its model, with actions in the form asked for."""
     problem, actions = read_problem(source), wanted.actions
+    if problem.conditions:
+        return _import_conditioned(problem, wanted)
     if actions == FACTORED or (actions == AUTO and not wanted.join and _is_cheaper(problem)):
         try:
-            return build_jointly(problem, wanted.most_actions, wanted.most_entries)
+            if not problem.terminal:
+                return build_jointly(problem, wanted.most_actions, wanted.most_entries)
+        except ModelError:
+            log.info("%s: a variable for each action fluent does not fit", problem.name)
+        try:
+            possible = fix_impossible(problem)
+            return build_choices(possible, read_choices(possible), wanted.most_entries)
         except ModelError:
             if actions == FACTORED:
                 raise
             log.info("%s: action variables do not fit, a list may", problem.name)
-    return build(problem, wanted.most_actions, wanted.most_entries, wanted.join)
+    listed = joint_actions(
+        problem.actions, problem.most_nondefault, problem.preconditions, wanted.most_actions
+    )
+    return build(problem, listed, wanted.most_entries, wanted.join)
+
+
+def _import_conditioned(problem: Problem, wanted: Wanted) -> Imported:
+    """A problem whose preconditions look at states: a list of what they leave, or choices."""
+    problem = fix_impossible(problem)
+    choices = read_choices(problem)
+    checker = Checker(choices, problem.most_nondefault)
+    listed = wanted.actions == LISTED or wanted.join
+    found = None
+    if wanted.actions != FACTORED:
+        found = checker.assignments(wanted.most_actions if listed else CHEAPER_FROM)
+    if found is None and listed:
+        raise TooLargeError(
+            f"{len(problem.actions)} action fluents make more than {wanted.most_actions} joint "
+            "actions, the option most_actions of fsmdp.rddl.load; leave out join and "
+            "actions='listed', so that they become variables."
+        )
+    if found is None:
+        return build_choices(problem, choices, wanted.most_entries)
+    problem = with_choices(problem, choices)
+    texts = {fluent.name: fluent for fluent in choices.fluents}
+    nothing = f"~{NOOP}" if NOOP in texts else NOOP
+    named = {
+        "+".join(texts[name].text(value) for name, value in one) or nothing: one for one in found
+    }
+    known = {label: values for label, values in problem.values.items() if values is not None}
+    named = possible_actions(problem.conditions, problem.actions, named, known)
+    if not named:
+        raise UnsupportedError("its preconditions allow no joint action at all; correct them.")
+    return build(problem, named, wanted.most_entries, wanted.join)
+
+
+def with_choices(problem: Problem, choices: Choices) -> Problem:
+    """The problem with formulas in terms of choices in place of ground action fluents."""
+
+    def rewritten(formula: Expression) -> Expression:
+        own = {n: choices.meaning[n] for n in formula.fluents if n in choices.meaning}
+        return substitute(formula, own)
+
+    limits = [limit.condition for limit in choices.limits if limit.most is None]
+    return replace(
+        problem,
+        actions=choices.fluents,
+        formulas={label: rewritten(one) for label, one in problem.formulas.items()},
+        rewards=tuple(map(rewritten, problem.rewards)),
+        conditions=tuple(map(rewritten, (*choices.conditions, *limits))),
+    )
+
+
+def build_choices(problem: Problem, choices: Choices, most_entries: int) -> Imported:
+    """The model of a ground problem with a variable for each choice.
+
+    Cost: the tables of all formulas over states and choices, each at once.
+    """
+    problem = with_reachable_values(problem, Whole(choices), most_entries)
+    space = action_space(problem, choices)
+    count = count_actions(choices.fluents, space.at_most or len(choices.fluents))
+    fluents = tuple(space.fluents)
+    counted = {f.name: make.fluent(f.name) for f in fluents if f not in choices.fluents}
+    conditions = (*choices.preconditions, *choices.conditions, *space.conditions)
+    choices = replace(choices, fluents=fluents, meaning={**choices.meaning, **counted})
+    narrowed = narrow_choices(replace(problem, conditions=conditions), choices)
+    problem = narrowed.problem
+    values = _all_values(problem)
+    names = [fluent.name for fluent in fluents]
+    rank = {name: at for at, name in enumerate((*names, *rank_of(problem)))}
+    evaluator = Evaluator(values | values_of(fluents), rank, most_entries)
+    inputs = frozenset((*names, *problem.states))
+    # Formulas are in terms of choices by now; ground action fluents left in them are latents.
+    compiler = Compiler(evaluator, Whole(replace(choices, meaning={})))
+    conditionals = []
+    for position, (label, formula) in enumerate(problem.formulas.items()):
+        if position % REPORT_EVERY == 0:
+            log.info("%s: table %d of %d", problem.name, position + 1, len(problem.formulas))
+        (local,) = compiler.transition(label, formula).groups
+        conditionals.append(Conditional(label, _case(None, local, inputs)))
+    rewards = []
+    for position, formula in enumerate(problem.rewards):
+        grouped = compiler.reward(position, formula)
+        case = _case(None, grouped.groups[0], inputs)
+        rewards.append(_named_reward(position, grouped, [case]))
+    own = frozenset(names)
+    for scope, table in joint_conditions(problem, evaluator):
+        if own.issuperset(scope):
+            space.forbid(scope, 1.0 - table)
+    log.info("%s: building the model", problem.name)
+    actions = Actions(
+        [_action_variable(f) for f in fluents],
+        at_most=space.at_most,
+        forbidden=[Table(list(scope), table) for scope, table in space.forbidden.items()],
+    )
+    model = FactoredMDP(
+        variables=_variables(problem, values, narrowed.members),
+        latents=[Variable(label, len(values[label])) for label in problem.latents],
+        actions=actions,
+        conditionals=conditionals,
+        rewards=rewards,
+        horizon=problem.horizon,
+        discount=problem.discount,
+        initial={label: values[label].index(problem.initial[label]) for label in problem.states},
+        allowed=[
+            Case(ANY, list(scope), table)
+            for scope, table in joint_conditions(problem, evaluator)
+            if not own.issuperset(scope)
+        ],
+        terminal=terminal_tables(problem, evaluator),
+    )
+    notes = (*problem.notes, *_clipped(evaluator))
+    return Imported(problem.name, model, values, {}, count, notes)
+
+
+def _action_variable(fluent: ActionFluent) -> Variable:
+    """The variable of a choice, whose labels are the ground fluents it stands for."""
+    if fluent.default and not fluent.objects:
+        return Variable(fluent.name, 2, (fluent.text(1), fluent.text(0)))
+    return _labelled_variable(fluent, fluent.name)
+
+
+def _labelled_variable(fluent: ActionFluent, name: str) -> Variable:
+    values = (fluent.default, *fluent.others)
+    if MARK in name or not fluent.objects:
+        return Variable(name, len(values))
+    return Variable(name, len(values), tuple(fluent.text(value) for value in values))
+
+
+def _variables(
+    problem: Problem,
+    values: Mapping[str, tuple[int, ...]],
+    members: Mapping[str, tuple[str, ...]] = NO_MEMBERS,
+) -> list[Variable]:
+    """State variables; labels name objects, numbers, or the fluents that one stands for."""
+    found = []
+    for label in problem.states:
+        known = values[label]
+        labels: tuple[str, ...] = ()
+        if label in members:
+            own = members[label]
+            labels = tuple(own[value - 1] if value else NONE for value in known)
+        elif label in problem.objects:
+            labels = tuple(problem.objects[label][value] for value in known)
+        elif known != (0, 1) and MARK not in label:
+            labels = tuple(map(str, known))
+        found.append(Variable(label, len(known), labels))
+    return found
+
+
+class Whole(Folder):
+    """Formulas as they are, with choices among the fluents that they look at."""
+
+    def __init__(self, choices: Choices) -> None:
+        super().__init__((), ())
+        self.meaning = choices.meaning
+        self.values = values_of(choices.fluents)
+
+    def variants(self, formula: Expression) -> Iterator[tuple[tuple[int, ...] | None, Expression]]:
+        """The formula itself."""
+        own = {n: self.meaning[n] for n in formula.fluents if n in self.meaning}
+        yield None, substitute(formula, own)
 
 
 def _is_cheaper(problem: Problem) -> bool:
@@ -329,7 +516,7 @@ def build_jointly(problem: Problem, most_actions: int, most_entries: int) -> Imp
         case = joint_case(folder, formula, grouped, sizes, rank, states)
         rewards.append(_named_reward(position, grouped, [case]))
     model = FactoredMDP(
-        variables=[Variable(label, sizes[label]) for label in problem.states],
+        variables=_variables(problem, values),
         latents=[Variable(label, sizes[label]) for label in problem.latents],
         actions=actions,
         conditionals=conditionals,
@@ -354,19 +541,18 @@ def _clipped(evaluator: Evaluator) -> list[str]:
 
 def build(
     problem: Problem,
-    most_actions: int = MOST_ACTIONS,
+    actions: Mapping[str, Assignment],
     most_entries: int = MOST_ENTRIES,
     join: bool = False,
 ) -> Imported:
-    """The model of a ground problem, with exclusive fluents joined if asked for.
+    """The model of a ground problem with listed actions, exclusive fluents joined if asked for.
 
     Cost: for each formula, the joint actions it can tell apart times its table.
     """
-    actions = joint_actions(
-        problem.actions, problem.most_nondefault, problem.preconditions, most_actions
-    )
     folder = Folder(problem.actions, tuple(actions.values()))
     problem = with_reachable_values(problem, folder, most_entries)
+    narrowed = narrow_listed(problem, folder)
+    problem = narrowed.problem
     evaluator = Evaluator(_all_values(problem), rank_of(problem), most_entries)
     compiler = Compiler(evaluator, folder)
     transitions: dict[str, Cases[Local]] = {}
@@ -376,11 +562,22 @@ def build(
         transitions[label] = compiler.transition(label, formula)
     rewards = [compiler.reward(at, formula) for at, formula in enumerate(problem.rewards)]
     names = list(actions)
-    alike = actions_alike([*transitions.values(), *rewards], len(names)).values()
+    allowed = listed_conditions(problem, folder, names, evaluator)
+    apart = allowed_apart(allowed, names)
+    parts: list[Cases[Any]] = [*transitions.values(), *rewards, *apart]
+    alike = actions_alike(parts, len(names)).values()
     kept = {first: others for first, *others in alike}
     notes = [*problem.notes, *_clipped(evaluator)]
     log.info("%s: building the model", problem.name)
-    model, values = _model(problem, transitions, rewards, names, kept), _all_values(problem)
+    values = _all_values(problem)
+    variables = _variables(problem, values, narrowed.members)
+    model = _model(problem, variables, transitions, rewards, names, kept)
+    if allowed or problem.terminal:
+        left = {names[position] for position in kept}
+        model = model.replace(
+            allowed=[case for one in allowed for case in restricted(one, left)],
+            terminal=terminal_tables(problem, evaluator),
+        )
     if join:
         model, values = join_fluents(problem.name, model, values)
     return Imported(
@@ -400,6 +597,7 @@ def _all_values(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 def _model(
     problem: Problem,
+    variables: Sequence[Variable],
     transitions: Mapping[str, Cases[Local]],
     rewards: Sequence[Cases[Local]],
     names: Sequence[str],
@@ -409,7 +607,7 @@ def _model(
     states = frozenset(problem.states)
     actions = [names[position] for position in kept]
     return FactoredMDP(
-        variables=[Variable(label, len(values[label])) for label in problem.states],
+        variables=variables,
         latents=[Variable(label, len(values[label])) for label in problem.latents],
         actions=actions,
         conditionals=[

@@ -32,22 +32,30 @@ Assignment = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class ActionFluent:
-    """A ground action fluent: its default, and the names of its values if it is not boolean."""
+    """A ground action fluent: its default, and the names of its values if it is not boolean.
+
+    A `choice` stands for several exclusive boolean fluents, whose names are those of its values.
+    """
 
     name: str
     default: int
     objects: tuple[str, ...] = ()
+    choice: bool = False
+    low: int = 0  # the first value, which is another one than 0 for some integers
 
     @property
     def others(self) -> tuple[int, ...]:
         """The values that are not the default."""
         size = len(self.objects) or 2
-        return tuple(value for value in range(size) if value != self.default)
+        values = range(self.low, self.low + size)
+        return tuple(value for value in values if value != self.default)
 
     def text(self, value: int) -> str:
         """How an action with this value is called."""
+        if self.choice:
+            return self.objects[value]
         if self.objects:
-            return f"{self.name}={self.objects[value]}"
+            return f"{self.name}={self.objects[value - self.low]}"
         return self.name if value else f"~{self.name}"
 
 
@@ -66,19 +74,13 @@ def joint_actions(
     preconditions: Sequence[Expression],
     limit: int = MOST_ACTIONS,
 ) -> dict[str, Assignment]:
-    """Every joint action that the preconditions allow, by name; the one that does nothing first.
-
-    A precondition that holds in some states only is refused: which actions a model has does not
-    depend on the state.
-    """
-    for assignment in assignments(fluents, min(1, most_nondefault)):
-        allows(preconditions, fluents, assignment)  # a reason that no limit would mend, first
+    """Every joint action that preconditions on actions alone allow; the idle one comes first."""
     count = count_actions(fluents, most_nondefault)
     if count > limit:
         raise TooLargeError(
             f"{len(fluents)} action fluents, up to {most_nondefault} at once, make "
-            f"{show_count(count)} joint actions (limit {limit}); lower max-nondef-actions or pass "
-            "most_actions=..."
+            f"{show_count(count)} joint actions (limit {limit}, the option most_actions of "
+            "fsmdp.rddl.load); lower max-nondef-actions."
         )
     by_name = {fluent.name: fluent for fluent in fluents}
     nothing = f"~{NOOP}" if NOOP in by_name else NOOP
@@ -103,19 +105,12 @@ def assignments(fluents: Sequence[ActionFluent], most_nondefault: int) -> Iterat
 def allows(
     preconditions: Sequence[Expression], fluents: Sequence[ActionFluent], assignment: Assignment
 ) -> bool:
-    """Whether preconditions allow an assignment; one that holds in some states only is refused."""
+    """Whether preconditions on actions alone allow an assignment."""
     if not preconditions:
         return True
     chosen = {fluent.name: fluent.default for fluent in fluents} | dict(assignment)
     values = {name: constant(value) for name, value in chosen.items()}
-    left = conjunction(substitute(condition, values) for condition in preconditions)
-    if left.is_constant:
-        return bool(left.value)
-    texts = ", ".join(sorted(left.fluents)[:3])
-    raise UnsupportedError(
-        f"its preconditions allow some actions in some states only (looking at {texts}); expected "
-        "every action in every state, give forbidden actions no effect and a cost instead."
-    )
+    return bool(conjunction(substitute(one, values) for one in preconditions).value)
 
 
 log = logging.getLogger("fsmdp")
@@ -237,6 +232,11 @@ def outcomes(formula: Expression, folder: Folder, evaluator: Evaluator) -> set[i
         ]
         if not np.isfinite(possible).all():
             raise UnsupportedError("it is not a finite number in some state; correct the formula.")
+        if any(value != int(value) for value in possible):
+            raise UnsupportedError(
+                f"it can become {next(v for v in possible if v != int(v)):g}; expected bool, an "
+                "enumerated type or integers with a finite range, discretise it."
+            )
         found |= set(map(int, possible))
     return found
 

@@ -20,6 +20,12 @@ from fsmdp.model.tables import Floats
 
 MOST_ENTRIES = 2**20
 MOST_OUTCOMES = 256
+MOST_TRIALS = 64
+"""Trials of a Binomial."""
+
+CUT_OFF = 64
+"""Numbers from here on are one outcome of a draw from all natural numbers."""
+
 TRIMMED_AT_ONCE = 2**12  # small tables lose idle axes early, before they make others large
 SUM_TOLERANCE = 1e-5
 RANGE_TOLERANCE = 1e-9
@@ -69,6 +75,10 @@ class Evaluator:
 
     `values` are those of each fluent, `rank` the order of axes. `clipped` counts probabilities
     that had to be put back between 0 and 1.
+
+    Of a draw from all natural numbers, those from CUT_OFF on are one outcome, `tail`. Functions
+    of it are monotone, or refused; one that is the same at CUT_OFF and at infinity is the same at
+    all numbers between, so that its law is exact.
     """
 
     def __init__(
@@ -76,7 +86,10 @@ class Evaluator:
         values: Mapping[str, Sequence[int]],
         rank: Mapping[str, int],
         limit: int = MOST_ENTRIES,
+        tail: float = math.inf,
     ) -> None:
+        self.tail = tail
+        self.is_endless = False
         self.values = values
         self.rank = rank
         self.limit = limit
@@ -97,7 +110,24 @@ class Evaluator:
 
     def law(self, expression: Expression) -> Law:
         """The distribution of an expression; without draws it is certain."""
-        return self._as_law(self.evaluate(expression))
+        found = self._as_law(self.evaluate(expression))
+        if self.is_endless and math.isinf(self.tail):
+            self._check_tail(expression, found)
+        return found
+
+    def _check_tail(self, expression: Expression, found: Law) -> None:
+        other = Evaluator(self.values, self.rank, self.limit, float(CUT_OFF))
+        same = other.law(expression)
+        if any(map(math.isinf, found.outcomes)) or not (
+            found.scope == same.scope
+            and found.outcomes == same.outcomes
+            and np.array_equal(found.probabilities, same.probabilities)
+        ):
+            raise UnsupportedError(
+                "it draws from a Poisson or Geometric distribution, and numbers from "
+                f"{CUT_OFF} on make a difference; cut it off, by min or a comparison, in the "
+                "formula in which it is drawn."
+            )
 
     def numbers(self, expression: Expression) -> Values:
         """The values of an expression in which nothing is drawn."""
@@ -122,6 +152,10 @@ class Evaluator:
         if operator in (make.DISCRETE, make.UNNORMALISED):
             return self._discrete(expression)
         arguments = [self.evaluate(argument) for argument in expression.arguments]
+        if operator == make.BINOMIAL:
+            return self._binomial(*arguments)
+        if operator in make.ENDLESS:
+            return self._endless(operator, arguments[0])
         if operator in ("if", "select"):
             return self._mixture(operator, arguments)
         if operator in _ASSOCIATIVE:
@@ -138,8 +172,8 @@ class Evaluator:
         if entries > self.limit:
             raise TooLargeError(
                 f"a table over {len(scope)} fluents ({show_names(scope)}) would have "
-                f"{show_count(entries)} entries (limit {self.limit}); pass most_entries=... or "
-                "simplify the formula."
+                f"{show_count(entries)} entries (limit {self.limit}, the option most_entries of "
+                "fsmdp.rddl.load); simplify the formula."
             )
         return scope
 
@@ -170,6 +204,7 @@ class Evaluator:
 
     def _combine_laws(self, operator: str, laws: Sequence[Law]) -> Law:
         """The law of a function of independent draws: sum over their outcomes."""
+        _check_monotone(operator, laws)
         scalar = _scalar(operator)
         scope = self._joint_scope(laws)
         weights = [self._spread_law(law, scope) for law in laws]
@@ -236,6 +271,46 @@ class Evaluator:
                 found[value] = found[value] + weight if value in found else weight
         return self._law_of(scope, found)
 
+    def _binomial(self, trials: Values | Law, success: Values | Law) -> Law:
+        """The number of successes, given a number of trials for each assignment."""
+        if isinstance(trials, Law) or isinstance(success, Law):
+            raise UnsupportedError("the parameters of a Binomial are random; draw them before.")
+        scope = self._joint_scope([trials, success])
+        n = self._full(self._spread(trials, scope), scope)
+        p = self._full(self._spread(success, scope), scope)
+        if n.size and not (
+            np.isin(n, range(MOST_TRIALS + 1)).all() and ((p >= 0) & (p <= 1)).all()
+        ):
+            raise UnsupportedError(
+                f"the parameters of a Binomial leave their range; expected a whole number of "
+                f"trials from 0 to {MOST_TRIALS} and a probability."
+            )
+        found = {}
+        for count in range(int(n.max(initial=0)) + 1):
+            ways = np.vectorize(math.comb)(n.astype(int), count)
+            chance = ways * p**count * (1 - p) ** np.maximum(n - count, 0)
+            found[float(count)] = np.where(count <= n, chance, 0.0)
+        return self._law_of(scope, found)
+
+    def _endless(self, operator: str, parameter: Values | Law) -> Law:
+        """A Poisson or Geometric number, with all from CUT_OFF on as one outcome."""
+        if isinstance(parameter, Law):
+            raise UnsupportedError(f"the parameter of a {operator} is random; draw it before.")
+        array = parameter.array
+        if operator == make.POISSON:
+            if not (array >= 0).all() or not np.isfinite(array).all():
+                raise UnsupportedError("the rate of a Poisson is negative or not finite.")
+            found = {
+                float(k): np.exp(-array) * array**k / math.factorial(k) for k in range(CUT_OFF)
+            }
+        else:  # the number of trials until the first success, 1 at least
+            if not ((array > 0) & (array <= 1)).all():
+                raise UnsupportedError("the probability of a Geometric is not above 0, up to 1.")
+            found = {float(k): array * (1 - array) ** (k - 1) for k in range(1, CUT_OFF)}
+        self.is_endless = True
+        found[self.tail] = np.maximum(0.0, 1.0 - sum(found.values()))
+        return self._law_of(parameter.scope, found)
+
     def _mean(self, expression: Expression) -> Values:
         part = self.evaluate(expression)
         if isinstance(part, Values):
@@ -270,6 +345,26 @@ class Evaluator:
                 f"where {where or 'nothing is looked at'}; expected none below 0 and a sum of 1."
             )
         return Law(scope, tuple(map(float, range(len(parts)))), weights / sums)
+
+
+MONOTONE = frozenset(("+", "minimum", "maximum", "min", "max", "<", "<=", ">", ">="))
+
+
+def _check_monotone(operator: str, laws: Sequence[Law]) -> None:
+    """Refuse a function of an endless draw that is not known to be monotone."""
+    if not any(math.isinf(value) for law in laws for value in law.outcomes):
+        return
+    if operator in MONOTONE or (operator == "*" and len(laws) == 2 and _is_factor(laws)):
+        return
+    raise UnsupportedError(
+        f"{operator} is applied to a draw from a Poisson or Geometric distribution; expected it to "
+        "be cut off by min or a comparison first."
+    )
+
+
+def _is_factor(laws: Sequence[Law]) -> bool:
+    """Whether one of two laws is a number other than 0."""
+    return any(len(law.outcomes) == 1 and law.outcomes[0] != 0 for law in laws)
 
 
 def _scalar(operator: str) -> Callable[..., float]:

@@ -8,8 +8,9 @@ expressions without draws only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product as tuples
 
 from fsmdp.io.rddl.sources import UnsupportedError
 
@@ -21,6 +22,13 @@ AND = "and"
 BERNOULLI = "Bernoulli"
 DISCRETE = "Discrete"
 UNNORMALISED = "UnnormDiscrete"
+BINOMIAL = "Binomial"
+POISSON = "Poisson"
+GEOMETRIC = "Geometric"
+ENDLESS = (POISSON, GEOMETRIC)
+"""Distributions over all natural numbers."""
+
+DRAWS = frozenset((BERNOULLI, DISCRETE, UNNORMALISED, BINOMIAL, *ENDLESS))
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -267,6 +275,11 @@ def discrete(weights: Sequence[Expression], operator: str = DISCRETE) -> Express
     return combine(operator, weights, random=True)
 
 
+def count_draw(operator: str, arguments: Sequence[Expression]) -> Expression:
+    """A natural number drawn from one of the distributions of counts."""
+    return combine(operator, arguments, random=True)
+
+
 _BUILDERS: Mapping[str, Callable[[Sequence[Expression]], Expression]] = {
     "and": conjunction,
     "or": disjunction,
@@ -279,6 +292,9 @@ _BUILDERS: Mapping[str, Callable[[Sequence[Expression]], Expression]] = {
     BERNOULLI: lambda arguments: bernoulli(arguments[0]),
     DISCRETE: discrete,
     UNNORMALISED: lambda arguments: discrete(arguments, UNNORMALISED),
+    BINOMIAL: lambda arguments: count_draw(BINOMIAL, arguments),
+    POISSON: lambda arguments: count_draw(POISSON, arguments),
+    GEOMETRIC: lambda arguments: count_draw(GEOMETRIC, arguments),
 }
 
 
@@ -312,3 +328,72 @@ def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expr
         return build(arguments) if build else apply(node.operator, arguments)
 
     return visit(expression)
+
+
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""The comparison that holds with the two sides exchanged."""
+
+NEGATED = {"==": "~=", "~=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def opposite(expression: Expression) -> Expression:
+    """Not, with the negation moved down to comparisons and fluents."""
+    operator, arguments = expression.operator, expression.arguments
+    if operator == "not":
+        return arguments[0]
+    if operator == AND:
+        return disjunction(map(opposite, arguments))
+    if operator == "or":
+        return conjunction(map(opposite, arguments))
+    if operator in NEGATED and not expression.random:
+        return combine(NEGATED[operator], arguments)
+    return negation(expression)
+
+
+MOST_CLAUSES = 256
+"""Conditions that one disjunction of conjunctions is written out as, at most."""
+
+
+def conjuncts(expression: Expression, boolean: Container[str] = NOTHING) -> list[Expression]:
+    """Conditions that hold together exactly if a formula without draws does.
+
+    Negations are moved down, and a disjunction of conjunctions is written out while that gives
+    few conditions, since each of them looks at less: a => (b and c) is a => b and a => c. A sum
+    of `boolean` fluents that must be 0 is a condition for each of them.
+    """
+    operator, arguments = expression.operator, expression.arguments
+    if expression.is_constant:
+        return [] if expression.value else [FALSE]
+    if operator == AND:
+        return [one for argument in arguments for one in conjuncts(argument, boolean)]
+    if operator == "not" and arguments[0].operator in (AND, "or", "not", *NEGATED):
+        return conjuncts(opposite(arguments[0]), boolean)
+    if operator == "==" and any(argument.operator == "+" for argument in arguments):
+        both = (combine("<=", arguments), combine(">=", arguments))
+        return [one for part in both for one in conjuncts(part, boolean)]
+    if operator in NEGATED and _is_count(arguments[0], boolean) and arguments[1].is_constant:
+        counted, bound = _flat("+", [arguments[0]]), arguments[1].value
+        if (operator == "<=" and 0 <= bound < 1) or (operator == "<" and 0 < bound <= 1):
+            return [negation(one) for one in counted]
+        if (operator == ">=" and bound <= 0) or (operator == ">" and bound < 0):
+            return []
+    if operator != "or":
+        return [expression]
+    clauses = [conjuncts(argument, boolean) for argument in arguments]
+    count = math.prod(map(len, clauses))
+    if count > MOST_CLAUSES or count == 1:
+        return (
+            [disjunction(conjunction(clause) for clause in clauses)] if count == 1 else [expression]
+        )
+    found = [disjunction(chosen) for chosen in tuples(*clauses)]
+    return [one for one in found if not one.is_value(True)]
+
+
+def _is_count(part: Expression, boolean: Container[str]) -> bool:
+    """Whether a part is a sum of boolean fluents."""
+    return all(one.operator == FLUENT and one.name in boolean for one in _flat("+", [part]))
+
+
+def disjuncts(expression: Expression) -> list[Expression]:
+    """Conditions of which some holds exactly if a formula without draws does."""
+    return [opposite(one) for one in conjuncts(opposite(expression))]

@@ -11,15 +11,13 @@ from itertools import product as tuples
 from typing import Any
 
 from fsmdp.io.rddl import expressions as make
+from fsmdp.io.rddl.distributions import MOST_TRIALS
 from fsmdp.io.rddl.expressions import Expression
 from fsmdp.io.rddl.parsing import is_typed
 from fsmdp.io.rddl.sources import UnsupportedError
 
 Binding = Mapping[str, int]
 """The object, by position in its type, that each variable of a formula stands for."""
-
-MOST_TRIALS = 64
-"""A Binomial with more trials is refused."""
 
 _REDUCTIONS = {
     "sum": make.total,
@@ -202,15 +200,14 @@ class Grounder:
             return make.discrete(
                 [self.ground(body, inner) for inner in inners], name.removesuffix("(p)")
             )
-        if name == "Binomial":
+        if name == make.BINOMIAL:
             trials = self.ground(arguments[0], binding)
+            success = self.ground(arguments[1], binding)
             if trials.is_constant and trials.value in range(MOST_TRIALS + 1):
-                success = make.bernoulli(self.ground(arguments[1], binding))
-                return make.total([success] * int(trials.value))
-            raise UnsupportedError(
-                "the number of trials of a Binomial depends on the state, or is not a whole number "
-                f"from 0 to {MOST_TRIALS}; give such a number."
-            )
+                return make.total([make.bernoulli(success)] * int(trials.value))
+            return make.count_draw(name, [trials, success])
+        if name in make.ENDLESS:
+            return make.count_draw(name, [self.ground(arguments[0], binding)])
         raise UnsupportedError(f"it draws from {name}, which the importer does not know.")
 
     def _pvariable(self, node: Any, binding: Binding) -> Expression:

@@ -36,12 +36,13 @@ from fsmdp.io.rddl.sources import (
     located,
     repository,
 )
+from fsmdp.model.actions import Actions, ActionSpace
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.model.rewards import Reward
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope, Variable
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def guarded(name: str, work: Callable[[], Result]) -> Result:
             sys.setrecursionlimit(frames)
 
 
-VERSION = 5
+VERSION = 7
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28
@@ -169,11 +170,14 @@ def _encode(imported: Imported) -> dict[str, np.ndarray]:
         ]
 
     header = {
-        "variables": [[v.name, v.size] for v in model.variables],
+        "variables": [[v.name, v.size, v.labels] for v in model.variables],
         "latents": [[v.name, v.size] for v in model.latents],
         "actions": model.actions.as_json(),
+        "action_labels": [v.labels for v in model.actions.variables],
         "conditionals": [[c.children, cases(c.cases)] for c in model.conditionals],
         "rewards": [[r.name, cases(r.cases), r.low, r.high] for r in model.rewards],
+        "allowed": cases(model.allowed),
+        "terminal": cases([Case(ANY, table.scope, table.values) for table in model.terminal]),
         "horizon": model.horizon,
         "discount": model.discount,
         "initial": model.initial,
@@ -200,11 +204,13 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
     model = FactoredMDP(
         variables=[Variable(*pair) for pair in header["variables"]],
         latents=[Variable(*pair) for pair in header["latents"]],
-        actions=actions_from_json(header["actions"]),
+        actions=_labelled(actions_from_json(header["actions"]), header["action_labels"]),
         conditionals=[Conditional(names, cases(part)) for names, part in header["conditionals"]],
         rewards=[
             Reward(label, cases(part), low, high) for label, part, low, high in header["rewards"]
         ],
+        allowed=cases(header["allowed"]),
+        terminal=[Table(case.parents, case.table) for case in cases(header["terminal"])],
         horizon=header["horizon"],
         discount=header["discount"],
         initial=header["initial"],
@@ -216,6 +222,20 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
         {action: tuple(others) for action, others in header["aliases"].items()},
         header["joint_actions"],
         tuple(header["notes"]),
+    )
+
+
+def _labelled(actions: ActionSpace, labels: Sequence[Sequence[str]]) -> ActionSpace:
+    """Actions with the labels of their variables, which the form of files does not have."""
+    if not any(labels):
+        return actions
+    return Actions(
+        [
+            Variable(variable.name, variable.size, tuple(own))
+            for variable, own in zip(actions.variables, labels, strict=True)
+        ],
+        actions.at_most,
+        actions.forbidden,
     )
 
 

@@ -138,7 +138,14 @@ Scope = Mapping[str, str]
 """The type of each variable that is bound."""
 
 BINARY = frozenset(("div", "mod", "fmod", "min", "max", "pow", "log", "hypot"))
-_ARGUMENTS = {"KronDelta": 1, "DiracDelta": 1, "Bernoulli": 1, "Binomial": 2}
+_ARGUMENTS = {
+    "KronDelta": 1,
+    "DiracDelta": 1,
+    "Bernoulli": 1,
+    "Binomial": 2,
+    "Poisson": 1,
+    "Geometric": 1,
+}
 
 
 def check_formulas(model: Any, source: Source) -> None:
@@ -311,8 +318,8 @@ class Kinds:
             self._all(bodies, inner, NUMBER, NUMBER)
             return str(typed[0][1][1])
         raise UnsupportedError(
-            f"it draws from {name}, which has infinitely many values or is not known here; use "
-            "Bernoulli or Discrete."
+            f"it draws from {name}, which is continuous or not known here; use Bernoulli or "
+            "Discrete."
         )
 
     def _label(self, label: Any) -> str:

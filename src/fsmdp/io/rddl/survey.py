@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from fsmdp.errors import ModelError, SizeError
 from fsmdp.foundation.checks import as_items, show, show_count
 from fsmdp.foundation.numbers import count_of_states
-from fsmdp.io.rddl.build import Imported, Wanted
+from fsmdp.io.rddl.build import AUTO, Imported, Wanted
 from fsmdp.io.rddl.compiling import MOST_ACTIONS, Folder, count_actions, joint_actions
 from fsmdp.io.rddl.distributions import MOST_ENTRIES
 from fsmdp.io.rddl.loading import guarded, load_source
 from fsmdp.io.rddl.problem import Problem, read_problem
-from fsmdp.io.rddl.sources import InvalidError, Listing, find_source, repository
+from fsmdp.io.rddl.sources import InvalidError, Listing, Source, find_source, repository
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.variables import table_size
@@ -42,7 +42,7 @@ class Report:
     written until the model is built, those that matter afterwards. `widths` gives the induced
     width of the planner's network with singles for each way to eliminate it: messages "shared" on
     one tree, or a network for each action ("separate", the widest of them).
-    `aliases` are the joint actions that were merged.
+    `aliases` are the joint actions that were merged; `seconds` is the time of the import.
     """
 
     name: str
@@ -54,6 +54,9 @@ class Report:
     action_fluents: int | None = None
     joint_actions: int | None = None
     actions: int | None = None
+    action_variables: int | None = None
+    conditions: int | None = None
+    endings: int | None = None
     reward_terms: int | None = None
     largest_scope: int | None = None
     widths: Mapping[str, int] = field(default_factory=lambda: NOTHING)
@@ -77,6 +80,9 @@ class Report:
             ("action fluents", _text(self.action_fluents)),
             ("joint actions", _text(self.joint_actions)),
             ("distinct actions", _text(self.actions)),
+            ("action variables", _text(self.action_variables)),
+            ("conditions on actions", _text(self.conditions or None)),
+            ("conditions that end an episode", _text(self.endings or None)),
             ("reward terms", _text(self.reward_terms)),
             ("largest scope", _text(self.largest_scope)),
             ("induced width", ", ".join(f"{way} {width}" for way, width in self.widths.items())),
@@ -117,8 +123,9 @@ def report(
         found = _counts(found, problem)
         counted = found
         found = guarded(source.name, lambda: _with_largest_scope(counted, problem, most_actions))
-        imported = load_source(source, Wanted(most_actions, most_entries), cache)
-        found = _of_model(found, imported)
+        imported = _imported(source, problem, Wanted(most_actions, most_entries), cache)
+        taken = time.perf_counter() - began
+        return replace(_of_model(found, imported), seconds=taken)
     except InvalidError:
         raise
     except SizeError as error:
@@ -150,13 +157,30 @@ def _counts(found: Report, problem: Problem) -> Report:
 
 
 def _with_largest_scope(found: Report, problem: Problem, most_actions: int) -> Report:
+    """Fluents of the largest formula: under each joint action, where these are listed."""
+    formulas = (*problem.formulas.values(), *problem.rewards)
+    if problem.conditions or (found.joint_actions or 0) > most_actions:
+        return replace(found, largest_scope=max(len(one.fluents) for one in formulas))
     actions = joint_actions(
         problem.actions, problem.most_nondefault, problem.preconditions, most_actions
     )
     folder = Folder(problem.actions, tuple(actions.values()))
-    formulas = (*problem.formulas.values(), *problem.rewards)
     largest = max(len(v.fluents) for formula in formulas for _, v in folder.variants(formula))
     return replace(found, largest_scope=largest, joint_actions=len(actions))
+
+
+def _imported(source: Source, problem: Problem, wanted: Wanted, cache: bool) -> Imported:
+    """The model with listed actions, which tell most about a problem, or else with variables."""
+    if problem.conditions:
+        return load_source(source, replace(wanted, actions=AUTO), cache)
+    try:
+        return load_source(source, wanted, cache)
+    except SizeError:
+        return load_source(source, replace(wanted, actions=AUTO), cache)
+
+
+MOST_PARENTS = 2**17
+"""Assignments of all that a next value depends on, up to which widths are computed."""
 
 
 def _of_model(found: Report, imported: Imported) -> Report:
@@ -168,7 +192,14 @@ def _of_model(found: Report, imported: Imported) -> Report:
     return replace(
         found,
         log10_states=model.log10_states,
-        actions=len(model.actions),
+        variables=len(model.variables),
+        latents=len(model.latents),
+        joint_actions=None if model.actions.variables else imported.joint_actions,
+        actions=None if model.actions.variables else len(model.actions),
+        action_variables=len(model.actions.variables) or None,
+        conditions=len(model.allowed),
+        endings=len(model.terminal),
+        reward_terms=len(model.rewards),
         largest_scope=max(scopes),
         widths=MappingProxyType(network_widths(model)),
         notes=imported.notes,
@@ -179,10 +210,16 @@ def _of_model(found: Report, imported: Imported) -> Report:
 def network_widths(model: FactoredMDP) -> dict[str, int]:
     """Induced widths of the planner's network with singles, by the way it is eliminated.
 
-    None is refused for its size, since no table has more entries than there are states.
+    None is refused for its size, since no table has more entries than there are states. Where a
+    next value depends on very much, through auxiliary variables, none is computed.
     """
     from fsmdp.bounds.bellman import network_sizes
 
+    sizes = model.input_sizes
+    for position in range(len(model.variables)):
+        for ancestry in model.dynamics.ancestry((position,)):
+            if table_size(sizes[p] for p in ancestry.parent_scope) > MOST_PARENTS:
+                return {}
     found = network_sizes(model, Basis.singles(model), limit=table_size(model.sizes))
     return {
         size.elimination: size.induced_width for size in found if size.induced_width is not None
@@ -200,6 +237,9 @@ COLUMNS = (
     "action_fluents",
     "joint_actions",
     "actions",
+    "action_variables",
+    "conditions",
+    "endings",
     "reward_terms",
     "largest_scope",
     "width",
