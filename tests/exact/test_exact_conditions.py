@@ -70,3 +70,39 @@ def test_a_state_that_allows_nothing_is_an_error_when_it_is_reached():
     fine = model.replace(terminal=[fsmdp.Table("level", [0, 0, 1])])
     assert fine.conditions.never_stuck
     assert fsmdp.solve_exactly(fine).start_value == 0.0
+
+
+def test_evaluation_refuses_tables_of_forbidden_actions_and_states_that_allow_nothing():
+    model = conditioned(1, horizon=3, terminal=False)
+    action = next(iter(model.conditions.allowed[0].exceptions))
+    with pytest.raises(fsmdp.PolicyError, match="is not allowed in state"):
+        fsmdp.evaluate_exactly(model, np.full(model.n_states, action))
+    table = np.array(np.arange(model.sizes[0]) > 0, dtype=float)
+    stuck = model.replace(
+        allowed=[fsmdp.Case(fsmdp.ANY, [model.variables[0]], table)],
+        initial=[1, *(0 for _ in model.sizes[1:])],
+    )
+    with pytest.raises(ModelError, match="no action is allowed"):
+        fsmdp.evaluate_exactly(stuck, "random")
+
+
+def test_a_start_in_which_nothing_is_allowed_is_refused_when_the_model_is_built():
+    model = conditioned(1, horizon=3, terminal=False, random_start=False)
+    with pytest.raises(ModelError, match="no action is allowed"):
+        model.replace(allowed=[fsmdp.Case(fsmdp.ANY, [], 0.0)])
+
+
+@pytest.mark.parametrize("method", ["auto", "stagewise", "joint", "bundled", "cutting-planes"])
+def test_plans_of_models_that_get_stuck_are_refused(method):
+    chances = [[0.5, 0.5, 0], [0, 0.5, 0.5], [0.3, 0.3, 0.4]]
+    model = fsmdp.FactoredMDP(
+        [fsmdp.Variable("s", 3)],
+        ["a", "b"],
+        [fsmdp.Conditional("s", fsmdp.Case(fsmdp.ANY, ["s"], chances))],
+        [fsmdp.Reward("r", fsmdp.Case(fsmdp.ANY, ["s"], [0, 0.5, 1]))],
+        horizon=3,
+        initial={"s": 1},
+        allowed=[fsmdp.Case(fsmdp.ANY, ["s"], [0, 1, 1])],
+    )
+    with pytest.raises(ModelError, match=r"no action is allowed in state \(0,\)"):
+        fsmdp.plan(model, fsmdp.Basis.singles(model), method=method)

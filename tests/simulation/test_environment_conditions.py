@@ -91,3 +91,20 @@ def test_environments_and_spaces_are_copied_and_pickled():
     for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert again.action_space.sample() in (0, 1, 2)
         assert again.action_space == env.action_space
+
+
+def test_the_first_sample_of_a_space_is_allowed_in_the_present_state():
+    model = shop(terminal=())
+    for seed in range(20):
+        env = fsmdp.make_env(model)
+        env.reset(seed=seed, options={"state": [0, 2]})
+        assert all(env.action_space.sample() != 2 for _ in range(20))
+        assert env.unwrapped.action_masks().tolist() == [True, True, False]
+
+
+def test_episodes_of_an_environment_do_not_begin_in_terminal_states():
+    model = shop(initial={"stock": 1, "cash": [0.5, 0.2, 0.2, 0.1]})
+    env = fsmdp.make_env(model)
+    for seed in range(30):
+        state, _ = env.reset(seed=seed)
+        assert not model.is_terminal(state.tolist())

@@ -36,6 +36,10 @@ from fsmdp.reductions.invariants import Invariant
 
 LARGEST_LIMIT = 2**33
 
+MOST_INPUTS = 500
+"""Of a model whose largest sum of rewards is found by elimination: finding an order for more takes
+seconds, and this bound is to be there at once."""
+
 REWARDS_LIMIT = 2**20
 """Entries of a table up to which the largest sum of rewards is found by elimination."""
 
@@ -87,11 +91,13 @@ class Problem:
 def trivial_problem(model: FactoredMDP) -> Problem:
     """The problem of the constant alone, with its bound: made in no time, for any model.
 
-    Where rewards overlap too much to find the largest sum of them, it is bounded by the sum of the
-    largest of each.
+    Where rewards overlap too much to find the largest sum of them, or variables are many, it is
+    bounded by the sum of the largest of each.
     """
     basis = Basis([])
     try:
+        if len(model.inputs) > MOST_INPUTS:
+            raise WidthError("too many variables for a bound that is made in no time.")
         network, intervals = network_of_model(
             model, basis, limit=REWARDS_LIMIT, elimination="shared"
         )

@@ -12,6 +12,7 @@ from fsmdp.exact.flat import (
     Actions,
     FlatMDP,
     action_type,
+    all_assignments,
     back_up_all,
     can_enumerate,
     enumerate_states,
@@ -19,7 +20,7 @@ from fsmdp.exact.flat import (
 from fsmdp.exact.solve import DENSE_LIMIT, ExactSolution, fit
 from fsmdp.foundation.checks import as_whole
 from fsmdp.model.mdp import FactoredMDP, backup_rounding, check_model
-from fsmdp.model.tables import Floats
+from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.resolve import Policy, is_table, policy_table, resolve
 
 
@@ -37,6 +38,7 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     if isinstance(policy, ExactSolution) and policy.reached is None:
         given = policy.actions
     table = None if given is None else policy_table(model, given)
+    _check_allowed(model, table)
 
     def chosen(row: int) -> Actions | None:
         """Positions of actions by state, or None if they are drawn at random."""
@@ -63,6 +65,23 @@ def evaluate_exactly(model: FactoredMDP, policy: Policy, limit: int = ENTRY_LIMI
     parts = model, model.n_states, back_up, backup_rounding(model, 0), False
     values, _, _ = back_up_all(*parts)
     return values.reshape(-1)
+
+
+def _check_allowed(model: FactoredMDP, table: Integers | None) -> None:
+    """Refuse states in which nothing is allowed, and tables of actions that are not."""
+    conditions = model.conditions
+    if not conditions.allowed or (table is None and conditions.never_stuck):
+        return
+    states = all_assignments(model.sizes)
+    goes_on = ~conditions.is_terminal(states)
+    mask = conditions.mask(states)
+    stuck = np.flatnonzero(goes_on & ~mask.any(axis=1))
+    if len(stuck):
+        raise conditions.stuck(states[stuck[0]].tolist())
+    for row in () if table is None else table:
+        wrong = np.flatnonzero(goes_on & ~mask[np.arange(len(states)), row])
+        if len(wrong):
+            conditions.check(states[wrong[0]].tolist(), int(row[wrong[0]]))
 
 
 def _choosing(model: FactoredMDP, policy: Policy) -> Callable[[tuple[int, ...], int], int] | None:

@@ -537,14 +537,14 @@ def from_bytes(content: bytes) -> FactoredMDP:
         horizon=read.horizon,
         discount=read.discount,
         initial=read.initial,
-        allowed=_cases(read.allowed, [], sizes, "allowed"),
+        allowed=_cases(read.allowed, [], sizes, "allowed", "{where}[{i}]"),
         terminal=[_terminal(one, sizes, f"terminal[{i}]") for i, one in enumerate(read.terminal)],
     )
 
 
 def _terminal(one: TerminalFile, sizes: Mapping[str, int], where: str) -> Table:
     case = CaseFile(actions="any", parents=one.variables, drawn=[], table=one.table)
-    (found,) = _cases([case], [], sizes, where)
+    (found,) = _cases([case], [], sizes, where, "{where}")
     return Table(found.parents, found.table)
 
 
@@ -569,10 +569,11 @@ def _cases(
     children: Sequence[str],
     sizes: Mapping[str, int],
     where: str,
+    place_of: str = "{where}.cases[{i}]",
 ) -> list[Case]:
     found = []
     for i, case in enumerate(cases):
-        place = f"{where}.cases[{i}]"
+        place = place_of.format(where=where, i=i)
         axes = (*case.parents, *case.drawn, *children)
         unknown = next((name for name in axes if name not in sizes), None)
         if unknown is not None:

@@ -191,10 +191,13 @@ class FactoredMDP(Compared):
         self._resolve_rewards()
 
     def _check_start(self) -> None:
-        """Refuse a certain start in which the episode is over already."""
-        if not self.terminal or not all(isinstance(start, int) for start in self.initial):
+        """Refuse a certain start in which the episode is over already, or nothing is allowed."""
+        if not self.conditions or not all(isinstance(start, int) for start in self.initial):
             return
-        if self.conditions.is_terminal(np.array([self.initial], dtype=np.int64))[0]:
+        start = [int(value) for value in self.initial]
+        if self.conditions.is_stuck(start):
+            raise self.conditions.stuck(start)
+        if self.conditions.is_terminal(np.array([start], dtype=np.int64))[0]:
             raise ModelError(
                 "initial: the episode would be over before it begins, since the initial state "
                 f"{show(self.initial)} is terminal; start elsewhere, or correct `terminal`."

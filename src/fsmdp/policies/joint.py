@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -152,6 +153,16 @@ def nothing_joint() -> Joint:
         0,
         _flat(Network((1,), 1, (Cases(((0,),)),)), [0])[1],
     )
+
+
+def decision_work(joint: Joint) -> int:
+    """Additions that it takes to find a joint action by elimination; 0 where none is needed."""
+    if not len(joint.slots) or len(joint.rows):
+        return 0
+    flat = joint.schedule
+    sizes = (flat.axis_size[a:b] for a, b in pairwise(flat.axis_start))
+    entries = [math.prod(part.tolist()) for part in sizes]
+    return int(np.dot(entries, np.diff(flat.term_start))) + int(joint.term_size.sum())
 
 
 def same_joint(one: Joint, other: Joint) -> bool:

@@ -17,6 +17,9 @@ from fsmdp.policies.arrays import given_action
 from fsmdp.policies.joint import AllowedValues, RandomActions, random_actions
 from fsmdp.simulation.simulate import compile_model, new_record, simulate
 
+MOST_STARTS = 1000
+"""Starts that are drawn until one is not terminal."""
+
 RESET = ("observation", "info")
 STEP = ("observation", "reward", "terminated", "truncated", "info")
 
@@ -116,7 +119,8 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
 
     An action that is not allowed in the present state raises a PolicyError. `action_masks()` says
     which are, as `info["action_mask"]` does for listed actions; `action_space.sample()` draws one
-    of them. Before an episode, and after `action_space.seed()`, the present state is the start.
+    of them. Before an episode, and once after `action_space.seed(seed)`, it draws one for the
+    start. Episodes begin in states that are not terminal: other starts are drawn again.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
@@ -147,6 +151,10 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         state = self._given_state(options)
         super().reset(seed=None if seed is None else as_whole(seed, "seed", 0))
         self._simulate(restart=True, steps=0)
+        for _ in range(MOST_STARTS if state is None else 0):
+            if not self._is_over():
+                break
+            self._simulate(restart=True, steps=0)
         if state is not None:
             self._values[: len(state)] = state
         self._step = 1
@@ -182,7 +190,7 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         Where actions are made of variables, which values of each occur in some allowed joint
         action, one variable after another: (sum of their sizes,).
         """
-        state, goes_on = self._present(), np.bool_(not self._over)
+        state, goes_on = self._present(self._step is None), np.bool_(not self._over)
         if not self.model.actions.variables:
             return np.asarray(self.model.conditions.mask(state[None])[0] & goes_on)
         if self._allowed is None:
@@ -193,16 +201,17 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         """An action that is allowed in the present state, all alike."""
         if self._chance is None:
             self._chance = random_actions(self.model.conditions)
-        cases, values = self._chance.draw(self._present()[None], rng)
+        state, self._expects_start = self._present(self._expects_start), self._step is None
+        cases, values = self._chance.draw(state[None], rng)
         return values[0] if self.model.actions.variables else np.int64(cases[0])
 
     def expect_start(self) -> None:
         """The next action that is drawn is one for the start of an episode."""
         self._expects_start = True
 
-    def _present(self) -> Observation:
-        """The state, or, before an episode, one in which it may begin."""
-        if self._step is not None and not self._expects_start:
+    def _present(self, start: bool) -> Observation:
+        """The state, or one in which an episode may begin."""
+        if not start:
             return self._observation()
         starts = self.model.initial_distributions()
         return np.array([int(start.argmax()) for start in starts], dtype=np.int64)
@@ -268,8 +277,9 @@ class _Allowed:
         return super().sample(mask, probability)  # type: ignore[misc]
 
     def seed(self, seed: Any = None) -> Any:
-        """Seed what is drawn; the next action is one for the start of an episode."""
-        self._env.expect_start()
+        """Seed what is drawn; with a seed, the next action is one for the start of an episode."""
+        if seed is not None:  # Gymnasium seeds a space without one when it is first used
+            self._env.expect_start()
         return super().seed(seed)  # type: ignore[misc]
 
 

@@ -17,6 +17,7 @@ from fsmdp.foundation.threads import cores, in_threads
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Integers
 from fsmdp.policies.arrays import CompiledPolicy
+from fsmdp.policies.joint import decision_work
 from fsmdp.simulation.rollout import Averaged, episode_steps, standard_error
 from fsmdp.simulation.simulate import (
     CompiledModel,
@@ -69,7 +70,7 @@ class Arena:
         """
         size, several = tuned.CHUNK_EPISODES, tuned.CHUNKS_TOGETHER
         found, begin, play = np.zeros(episodes), first // size, _Play(policy, seed, check)
-        drawn = several * size * self.steps * self.compiled.n_slots
+        drawn = several * size * self.steps * self.work(policy)
         groups = episodes // (several * size) if drawn <= tuned.DRAWS_BETWEEN_CHECKS else 0
         if groups < cores() + 1:
             groups = 0  # the last would keep one core busy alone
@@ -100,7 +101,7 @@ class Arena:
 
         in_threads(run, -(-episodes // size))
         if np.isnan(found).all():
-            few = tuned.DRAWS_BETWEEN_CHECKS // (self.steps * self.compiled.n_slots)
+            few = tuned.DRAWS_BETWEEN_CHECKS // (self.steps * self.work(policy))
             self._run(_Play(policy, seed, NO_LIMIT.check), 0, found[: min(few, size)])
         return np.asarray(found[~np.isnan(found)])
 
@@ -140,8 +141,9 @@ class Arena:
         """Write the states of a chunk's episodes: some episodes at a time, or some steps of one."""
         model, discount, steps = self.compiled, self.model.discount, states.shape[1]
         values, rng = np.zeros(model.n_slots, dtype=np.int64), play.rng(chunk)
-        piece = min(steps, max(1, tuned.DRAWS_BETWEEN_CHECKS // len(values)))
-        together = max(1, tuned.DRAWS_BETWEEN_CHECKS // (steps * len(values)))
+        work = self.work(play.policy)
+        piece = min(steps, max(1, tuned.DRAWS_BETWEEN_CHECKS // work))
+        together = max(1, tuned.DRAWS_BETWEEN_CHECKS // (steps * work))
         record = new_record(model, min(len(states), together), piece)
         for at in range(0, len(states), together):
             some = states[at : at + together]
@@ -164,14 +166,24 @@ class Arena:
     def _run(self, play: _Play, chunk: int, returns: Floats) -> None:
         model, unrecorded, rng = self.compiled, new_record(self.compiled, 0, 0), play.rng(chunk)
         values = np.zeros(model.n_slots, dtype=np.int64)
-        where = self.model.discount, True, 0, self.steps
+        discount, work = self.model.discount, self.work(play.policy)
         # Episodes follow one another in the generator, so that pieces are the same episodes.
-        piece = max(1, tuned.DRAWS_BETWEEN_CHECKS // (self.steps * len(values)))
+        piece = max(1, tuned.DRAWS_BETWEEN_CHECKS // (self.steps * work))
+        at_once = min(self.steps, max(1, tuned.DRAWS_BETWEEN_CHECKS // work))
+        earned = np.zeros(piece)
         for first in range(0, len(returns), piece):
-            play.check()
             part = returns[first : first + piece]
-            found = simulate(model, play.policy, rng, *where, values, part, unrecorded)
-            check_followed(self.model, found, values)
+            for step in range(0, self.steps, at_once):
+                play.check()
+                own = earned[: len(part)]
+                where = discount, step == 0, step, min(at_once, self.steps - step)
+                found = simulate(model, play.policy, rng, *where, values, own, unrecorded)
+                check_followed(self.model, found, values)
+                part[:] = own if step == 0 else part + discount**step * own
+
+    def work(self, policy: CompiledPolicy) -> int:
+        """What a step takes, in random draws: those of the model, and what a decision takes."""
+        return self.compiled.n_slots + decision_work(policy.joint) // tuned.ADDITIONS_PER_DRAW
 
 
 def arena_of(model: FactoredMDP) -> Arena:

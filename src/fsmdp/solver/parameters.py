@@ -27,6 +27,13 @@ CHUNK_EPISODES = 50
 """Episodes that share a generator: few enough that time limits are noticed between them."""
 CHUNKS_TOGETHER = 8
 """Chunks of short episodes that one call of compiled code runs, if there are many."""
+STUCK_EPISODES, STUCK_STEPS, STUCK_WORK = 50, 100, 10**4
+"""Episodes at random, steps, and additions of a decision up to which they are played, to look for
+states that allow no action before planning."""
+
+ADDITIONS_PER_DRAW = 8
+"""Of an elimination that finds a joint action: about so many take as long as a random draw."""
+
 DRAWS_BETWEEN_CHECKS = 5_000_000
 """Variables drawn between two checks of the clock: some hundredths of a second, roughly."""
 RECORDED_NUMBERS = 2**24

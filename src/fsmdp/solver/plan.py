@@ -21,6 +21,10 @@ from fsmdp.foundation.progress import bar, check_progress, stages
 from fsmdp.foundation.registry import Registry
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.policies.arrays import by_chance
+from fsmdp.policies.joint import decision_work
+from fsmdp.simulation.rollout import rollout
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engines.fits import Fitted
 from fsmdp.solver.scheduler import Auto
 
@@ -72,6 +76,7 @@ def plan(
     }
     planner = find_planner(method, options)
     check_callback(callback)
+    _look_for_stuck_states(check_model(model, "plan"))
     with _shown(progress, planner, model) as show_line:
 
         def hear(line: Line) -> None:
@@ -81,6 +86,19 @@ def plan(
 
         heard = callback if show_line is None else hear
         return planner.plan(model, basis, weights, callback=heard, **of_elimination)
+
+
+def _look_for_stuck_states(model: FactoredMDP) -> None:
+    """Refuse a model in which some episodes at random meet a state that allows no action.
+
+    Of a model of which that is not ruled out, and in which drawing an action takes little.
+    """
+    if model.conditions.never_stuck:
+        return
+    chance = by_chance(model.conditions)
+    if decision_work(chance.joint) <= tuned.STUCK_WORK:
+        steps = min(model.horizon or tuned.STUCK_STEPS, tuned.STUCK_STEPS)
+        rollout(model, "random", tuned.STUCK_EPISODES, steps=steps)
 
 
 @contextmanager
