@@ -27,9 +27,14 @@ CHUNK_EPISODES = 50
 """Episodes that share a generator: few enough that time limits are noticed between them."""
 CHUNKS_TOGETHER = 8
 """Chunks of short episodes that one call of compiled code runs, if there are many."""
-STUCK_EPISODES, STUCK_STEPS, STUCK_WORK = 50, 100, 10**4
-"""Episodes at random, steps, and additions of a decision up to which they are played, to look for
-states that allow no action before planning."""
+STUCK_EPISODES = 50
+"""Episodes at random in which states that allow no action are looked for before planning."""
+
+STUCK_STEPS = 100
+"""Steps of each of them, at most."""
+
+STUCK_WORK = 10**4
+"""Additions of a decision up to which they are played: they are to take no time."""
 
 ADDITIONS_PER_DRAW = 8
 """Of an elimination that finds a joint action: about so many take as long as a random draw."""
