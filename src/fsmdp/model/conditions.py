@@ -16,7 +16,7 @@ from fsmdp.foundation.checks import as_tuple, show, show_names
 from fsmdp.foundation.equality import Compared
 from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.cases import ANY, Case, Cases, _Any
-from fsmdp.model.rewards import find_parents
+from fsmdp.model.rewards import parents_of_table
 from fsmdp.model.tables import Floats, Table, bound_table, sorted_table
 from fsmdp.model.variables import (
     Scope,
@@ -270,14 +270,7 @@ def _condition(
 ) -> tuple[tuple[int, ...], Table]:
     """Positions of the actions that a case speaks of, and its table of 0 and minus infinity."""
     where = f"allowed, {case.label}"
-    parents = find_parents(case, positions_by_name(inputs), where)
-    expected = tuple(inputs[position].size for position in parents)
-    if case.table.shape != expected:
-        found = show(case.table.shape) if case.table.size else "no table"
-        raise ModelError(
-            f"{where}: expected a table of shape {show(expected)}, the sizes of "
-            f"{show(list(case.parents))}, found {found}; reshape it."
-        )
+    parents = parents_of_table(case, inputs, positions_by_name(inputs), where)
     table = sorted_table(parents, np.where(case.table != 0, 0.0, -np.inf))
     if isinstance(case.actions, _Any):
         return tuple(range(actions.n_cases)), table

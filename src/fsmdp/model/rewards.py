@@ -104,11 +104,10 @@ def find_parents(case: Case, positions: Mapping[str, int], where: str) -> tuple[
     return find_positions(case.parents, positions, f"{where}, parents")
 
 
-def resolve_mean(
-    case: Case, reward: Reward, variables: Sequence[Variable], positions: Mapping[str, int]
-) -> Table:
-    """The mean of a term in one action group, checked against its bounds."""
-    where = f"{reward.label}, {case.label}"
+def parents_of_table(
+    case: Case, variables: Sequence[Variable], positions: Mapping[str, int], where: str
+) -> tuple[int, ...]:
+    """Positions of the parents of a case over current values, refusing a table of another shape."""
     parents = find_parents(case, positions, where)
     expected = tuple(variables[position].size for position in parents)
     if case.table.shape != expected:
@@ -117,6 +116,15 @@ def resolve_mean(
             f"{where}: expected a table of shape {show(expected)}, the sizes of "
             f"{show(list(case.parents))}, found {found}; reshape it."
         )
+    return parents
+
+
+def resolve_mean(
+    case: Case, reward: Reward, variables: Sequence[Variable], positions: Mapping[str, int]
+) -> Table:
+    """The mean of a term in one action group, checked against its bounds."""
+    where = f"{reward.label}, {case.label}"
+    parents = parents_of_table(case, variables, positions, where)
     lowest, highest = float(case.table.min()), float(case.table.max())
     if lowest < reward.low or highest > reward.high:
         raise ModelError(
