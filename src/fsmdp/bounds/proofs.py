@@ -25,6 +25,7 @@ from fsmdp.bounds.bound import (
 )
 from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.problem import problem_of_model
+from fsmdp.bounds.regions.proof import REGIONS, RegionProof
 from fsmdp.errors import WidthError
 from fsmdp.foundation.kinds import Document
 from fsmdp.foundation.registry import Registry
@@ -298,3 +299,4 @@ def filed(proof: StartProof) -> FiledProof | None:
 
 for _kind in (EXACT_VALUES, SEARCH):
     PROOFS.register(_kind.replace(" ", "-"), StateValues)
+PROOFS.register(REGIONS.replace(" ", "-"), RegionProof)

@@ -188,6 +188,7 @@ ENGINES: Registry[Engine] = Registry(
         "exact-values": "fsmdp.solver.engines.exact:REACHABLE",
         "baselines-of-long-episodes": "fsmdp.solver.engines.baselines:LONG",
         "linear-programs": "fsmdp.solver.engines.programs:PROGRAMS",
+        "regions-with-prices": "fsmdp.solver.engines.regions:REGIONS",
         "fits-of-singles": "fsmdp.solver.engines.fits:SINGLES",
         "search-below-trivial-bound": "fsmdp.solver.engines.search:BELOW_TRIVIAL",
         "projections": "fsmdp.solver.engines.projections:PROJECTIONS",

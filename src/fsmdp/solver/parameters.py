@@ -182,6 +182,17 @@ BOUND_GROWTH_DIVISOR = 3
 """A basis grows by one function for so many that it has."""
 BOUND_LEAST_GROWTH = 3
 """Functions that a basis grows by at least."""
+REGION_ADDITIONS = 4e8
+"""Of one evaluation of all regions, a third of a second: they grow no further, so that the
+subgradient steps stay many."""
+REGION_STEPS = 200
+"""Subgradient steps of a phase, in which their size falls to zero; short phases gain less."""
+UNTIMED_REGION_ADDITIONS = 3e6
+"""Of one evaluation without a time limit, where nobody has said how long it may take."""
+UNTIMED_REGION_STEPS = 60
+"""Subgradient steps of a phase without a time limit."""
+UNTIMED_REGION_PHASES = 2
+"""Phases of subgradient steps without a time limit: about a second."""
 BOUND_ACCURACY = 1e-2
 """A program is solved until what it can still gain is less than this share of the gap."""
 USELESS_WEIGHT = 1e-9

@@ -10,6 +10,7 @@ from fsmdp.bounds.clock import NO_LIMIT, Clock
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.joint import Programs
 from fsmdp.bounds.problem import problem_of_model, trivial_problem
+from fsmdp.bounds.regions.minimise import Minimisation
 from fsmdp.compiled import is_ready, set_ready
 from fsmdp.exact.solve import Exact
 from fsmdp.foundation.threads import cores
@@ -113,10 +114,16 @@ def _search() -> None:
         search(model, bound.basis, bound.weights, trials=20, fallback="wait")
 
 
+def _regions() -> None:
+    for model in (tiny(), tiny(None, 0.5)):
+        next(Minimisation(model, NO_LIMIT.check, tuned.UNTIMED_REGION_ADDITIONS, 5).run())
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "simulator": _simulator,
     "exact solver": _exact,
     "linear programs": _programs,
+    "regions": _regions,
     "fits": _fits,
     "successors": _successors,
     "search": _search,

@@ -181,6 +181,22 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """Regions with prices, which prove a tighter claim for the start; `regions.py` says how."""
+
+    interiors: Sequence[Axes]
+    boundaries: Sequence[Axes]  # of state variables and action variables
+    shares: Sequence[Sequence[tuple[int, int]]]  # a reward term, among how many it is shared
+    hub: Axes  # reward terms
+    sets: Sequence[frozenset[int]]  # of actions
+    unit: Fraction  # of prices, a power of two
+    is_joint: bool
+    features: bytes  # (n, 5) of 4 bytes: an axis and its value, twice, and a set; -1: none
+    members: bytes  # (n, 2) of 4 bytes: a feature and a region, -1 for the hub
+    prices: bytes  # (n_members, steps) of 8 bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Claim:
     """What a plan claims: functions, their weights at each step, and what follows at the start."""
 
@@ -192,7 +208,7 @@ class Claim:
     hint: Mapping[str, Any] | None = None  # the plan's own schedule
     invariants: Sequence[Limit] = ()
     restrictions: Sequence[tuple[int, Sequence[Axes]]] = ()  # invariants in use; additions of a sum
-    start: Start | None = None  # why less is claimed for the start
+    start: Start | Regions | None = None  # why less is claimed for the start
 
 
 # Reading ---------------------------------------------------------------------------------------
@@ -493,8 +509,11 @@ def read_claim(content: bytes, model: Model) -> Claim:
     expect(not wrong, f"plan: missing or unknown key {short(min(wrong, default=''))!r}")
     claim, others = claim_of(given, members, model), {"about", "weights", "violations", "lifts"}
     others |= {"digest", *LOOKUP} if given.get("policy", 0) is None else {"digest"}
-    others |= {"states"} if claim.start and claim.start.states is not None else {*()}
-    others |= {"values"} if claim.start and claim.start.values is not None else {*()}
+    if isinstance(claim.start, Start):
+        others |= {"states"} if claim.start.states is not None else {*()}
+        others |= {"values"} if claim.start.values is not None else {*()}
+    if isinstance(claim.start, Regions):
+        others |= {"features", "members", "prices"}
     more = {name for name in members.keys() - others if not name.startswith("policy/")}
     good = not more and others <= members.keys()
     good = good and (others >= {*LOOKUP}) == (len(others) == len(members))
@@ -508,13 +527,12 @@ def claim_of(given: Mapping[str, Any], members: Mapping[str, bytes], model: Mode
         expect(given.get(what, 0) == mine, f"the plan is for another model: {what} differ")
     scope, integer = {range(model.n_variables)}, range(-1, 2**31)
     sum_form = {"scope": scope, "counts": [[WHOLE]], "least": WHOLE, "most": WHOLE}
-    box_form = {"variables": scope, "values": [{WHOLE}], "kept": scope}
     form = {
         **{"scopes": [scope], "functions": [[Fraction]], "bound_weights": [[Fraction]]},
         **{"upper_bound": Fraction, "at_start": [None, Fraction], "proof": str},
         "elimination": [None, {"steps": [([[integer]], {WHOLE})], "finals": [WHOLE]}],
         **{"invariants": [object], "restrictions": [(integer, [[WHOLE]])]},
-        "start_proof": [None, {"states": str, "boxes": [box_form]}],
+        "start_proof": [None, object],
     }
     data = read({key: given[key] for key in form.keys() & given.keys()}, form, "plan")
 
@@ -551,13 +569,51 @@ def claim_of(given: Mapping[str, Any], members: Mapping[str, bytes], model: Mode
     )
 
 
-def read_start(data: Any, members: Mapping[str, bytes], model: Model) -> Start | None:
-    """The states, and perhaps their values, by which a plan proves its claim for the start."""
+def read_regions(given: Any, members: Mapping[str, bytes], model: Model) -> Regions:
+    """Regions with prices, by which a plan proves its claim for the start."""
+    is_joint = isinstance(model.about["actions"], dict)
+    inputs = {range(sum(axis >= 0 for axis in model.sizes))}
+    terms = range(len(model.rewards[0]) or 1)
+    share = (terms, range(1, 2**31))
+    region = {"interior": {range(model.n_variables)}, "boundary": inputs, "shares": [share]}
+    form = {"regions": [region], "sets": [{range(len(model.draws))}], "hub": {terms}}
+    data = read(given, form | {"unit": Fraction}, "plan: start_proof")
+    unit = data["unit"]
+    good = unit > 0 and unit.numerator & (unit.numerator - 1) == 0
+    expect(good and unit.denominator & (unit.denominator - 1) == 0, "plan: unit: no power of two")
+    steps = 1 if model.horizon is None else model.horizon
+    arrays = []
+    for name, kind, width in (
+        ("features", "<i4", 5),
+        ("members", "<i4", 2),
+        ("prices", "<i8", steps),
+    ):
+        content, found, shape = read_array(members.get(name, b""), name)
+        good = found == kind and len(shape) == 2 and shape[1] == width
+        expect(good, f"plan: {name}: expected rows of {width} whole numbers")
+        arrays.append(content)
+    return Regions(
+        [tuple(one["interior"]) for one in data["regions"]],
+        [tuple(one["boundary"]) for one in data["regions"]],
+        [[tuple(pair) for pair in one["shares"]] for one in data["regions"]],
+        tuple(data["hub"]),
+        [frozenset(one) for one in data["sets"]],
+        *(unit, is_joint, *arrays),
+    )
+
+
+def read_start(data: Any, members: Mapping[str, bytes], model: Model) -> Start | Regions | None:
+    """What proves a plan's claim for the start: regions, or states and perhaps their values."""
     given = data["start_proof"]
     good = (given is None) == (data["at_start"] is None)
     expect(good, "plan: expected a start_proof with at_start, and none without")
     if given is None:
         return None
+    if isinstance(given, dict) and "regions" in given:
+        return read_regions(given, members, model)
+    scope = {range(model.n_variables)}
+    box_form = {"variables": scope, "values": [{WHOLE}], "kept": scope}
+    given = read(given, {"states": str, "boxes": [box_form]}, "plan: start_proof")
     expect(given["states"] in ("all", "listed"), "plan: start_proof: expected all or listed states")
     number = count(range(model.n_variables), model.sizes)
     states, width = None, 1 if max(model.sizes[a] for a in range(model.n_variables)) <= 256 else 2
@@ -1067,7 +1123,7 @@ def values_at_start(model: Model, claim: Claim, most_work: int) -> tuple[Fractio
         ]
     values = [0] * size
     if model.horizon is None:
-        assert claim.start is not None
+        assert isinstance(claim.start, Start)
         assert claim.start.values is not None
         given = struct.iter_unpack("<d", claim.start.values)
         values = [math.ceil(Fraction(value) * UNITS) for (value,) in given]
@@ -1224,11 +1280,11 @@ def check(
         callback("computing values of states")
         try:
             most_work = FEW_WORK if start_values else MOST_WORK
-            if claim.start.states is None:
+            if isinstance(claim.start, Start) and claim.start.states is None:
                 at_start = values_at_start(model, claim, most_work)
             if at_start is None and start_values is not None:
                 at_start = start_values(model, claim, held, callback)
-            reason = "" if at_start else "the values of its states need numpy"
+            reason = "" if at_start else "values of states and regions need fsmdp verify"
         except TooWideError as error:
             reason = str(error)
     largest = max(schedule.work[at] for needed in schedule.needed for at in needed)

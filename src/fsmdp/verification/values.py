@@ -44,11 +44,14 @@ from fsmdp.verification.checker import (
     Kernel,
     Limit,
     Model,
+    Regions,
+    Start,
     Sum,
     Table,
     TooWideError,
     count,
 )
+from fsmdp.verification.regions import region_bound
 
 MOST_ACTIONS = 2**12  # joint actions that are listed
 MOST_STARTS = 2**16  # states at which an episode may begin
@@ -95,7 +98,9 @@ def start_bounds(
 
     Where sums are added up in another order, on another machine, bounds may differ by twice that.
     """
-    assert claim.start is not None
+    if isinstance(claim.start, Regions):
+        return None, region_bound(model, claim.start, callback), Fraction(0)
+    assert isinstance(claim.start, Start)
     try:
         actions = list_actions(model)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -318,7 +323,7 @@ class AllStates:
 
     def bounds(self, claim: Claim, callback: Callback) -> tuple[Fraction, Fraction, Fraction]:
         """Between what and what the best policy earns."""
-        assert claim.start is not None
+        assert isinstance(claim.start, Start)
         discount, target = self.model.discount, claim.at_start
         values = np.zeros(self.shape)
         if self.model.horizon is not None:
@@ -392,7 +397,7 @@ class ListedStates:
         held: Sequence[bool],
         callback: Callback,
     ) -> None:
-        assert claim.start is not None
+        assert isinstance(claim.start, Start)
         self.model, self.actions, self.claim = model, actions, claim
         self.limits = [one for one, good in zip(claim.invariants, held, strict=True) if good]
         tables = Tables(model)

@@ -1,0 +1,1 @@
+"""Bounds from regions: small parts of a model, each solved exactly, that agree by prices."""
