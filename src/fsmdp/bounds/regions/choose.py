@@ -4,9 +4,6 @@ from collections.abc import Sequence
 
 from fsmdp.bounds.regions.layout import Parts, Region, region_cases
 
-LARGEST_SCOPE = 2**17
-"""Assignments of a variable and all that it depends on, times cases, to be in an interior."""
-
 LARGEST_REWARD = 2**16
 """Entries of a reward term that gets a region of its own; a larger one counts with its maximum."""
 
@@ -17,7 +14,7 @@ def cover(parts: Parts, most_inner: float, most_all: float) -> list[Region]:
     `most_inner` and `most_all` limit the assignments of an interior, and of all axes times cases.
     A variable that depends on too many others is in no interior: its value is chosen at every step.
     """
-    count = dict.fromkeys(narrow_variables(parts), 0)
+    count = dict.fromkeys(parts.narrow, 0)
     found: dict[frozenset[int], None] = {}
     while count and min(count.values()) == 0:
         seed = min(count, key=lambda v: (count[v], len(parts.neighbours[v]), v))
@@ -27,18 +24,6 @@ def cover(parts: Parts, most_inner: float, most_all: float) -> list[Region]:
             count[variable] += 1
     kept = [one for one in found if not any(one < other for other in found)]
     return [Region(interior) for interior in kept]
-
-
-def narrow_variables(parts: Parts) -> list[int]:
-    """Variables that can be an interior by themselves."""
-    return [
-        variable
-        for variable in range(parts.n_variables)
-        if parts.size(parts.scope((variable,))) <= LARGEST_SCOPE
-        and parts.size(parts.scope((variable,)))
-        * len(region_cases(parts, Region(frozenset((variable,)))))
-        <= LARGEST_SCOPE
-    ]
 
 
 def grow(
@@ -52,7 +37,7 @@ def grow(
             tried = interior | {variable}
             if parts.size(tried) > most_inner:
                 continue
-            size = parts.size(parts.scope(tried))
+            size = parts.extent(tried)
             if size <= most_all:
                 own = parts.parents((variable,))
                 links = len(own & interior) + sum(

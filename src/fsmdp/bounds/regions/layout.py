@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from fsmdp.bounds.regions.sweeps import EITHER, LIVE, OVER, RegionTables
+from fsmdp.errors import WidthError
 from fsmdp.model.cases import Cases, common_groups
 from fsmdp.model.marginals import Marginal, Messages, compute_marginal
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats, Integers, Table, bound_table
 from fsmdp.model.variables import Scope, table_size
 
-LARGEST_UNIT = 2**16
-"""Entries of the table of probabilities of variables that are drawn together."""
+LARGEST_SCOPE = 2**17
+"""Assignments of a variable and all that it depends on, times cases, to be in an interior."""
 
 
 class Parts:
@@ -60,17 +62,36 @@ class Parts:
             )
         return self._units[unit]
 
+    @cached_property
+    def narrow(self) -> list[int]:
+        """Variables that can be an interior by themselves: what they depend on is not too much."""
+        found = []
+        for variable in range(self.n_variables):
+            region = Region(frozenset((variable,)))
+            size = self.extent(region.interior)
+            if size <= LARGEST_SCOPE and size * len(region_cases(self, region)) <= LARGEST_SCOPE:
+                found.append(variable)
+        return found
+
+    def extent(self, interior: Iterable[int]) -> float:
+        """Assignments of an interior and its boundary; infinite if they cannot be told."""
+        try:
+            return self.size(self.scope(interior))
+        except WidthError:
+            return math.inf
+
     def parents(self, unit: Scope) -> set[int]:
         """Inputs that a unit depends on, under whatever action."""
         return {parent for marginal in self.law(unit) for parent in marginal.parent_scope}
 
     @cached_property
     def neighbours(self) -> list[set[int]]:
-        """For each variable its parents and children, itself left out."""
+        """For each narrow variable its parents and children that are narrow, itself left out."""
         found: list[set[int]] = [set() for _ in range(self.n_variables)]
-        for variable in range(self.n_variables):
+        narrow = set(self.narrow)
+        for variable in self.narrow:
             for parent in self.parents((variable,)):
-                if parent < self.n_variables and parent != variable:
+                if parent in narrow and parent != variable:
                     found[variable].add(parent)
                     found[parent].add(variable)
         return found

@@ -80,31 +80,6 @@ def descend(
         theta = regions.project(theta - size * mean / (1 - MEAN_DECAY**number) / scale)
 
 
-def first_step(regions: PricedRegions, iterations: int, check: Callable[[], None]) -> float:
-    """The size of a step that lowers the bound most in a few iterations; its prices are kept."""
-    span = max(
-        (
-            max(float(table.values.max()) for table in means)
-            - min(float(table.values.min()) for table in means)
-            for means in regions.parts.model.reward_means
-        ),
-        default=1.0,
-    )
-    nothing = regions.theta
-    best, found, prices, since = np.inf, 0, nothing, 0
-    for power in range(LARGEST_LADDER, LEAST_LADDER - 1, -1):
-        regions.theta = nothing
-        *_, value = descend(regions, span * LADDER**power, iterations, check)
-        if value < best:
-            best, found, prices, since = value, power, regions.theta, 0
-        elif value > best:  # equal: nothing was gained yet, since the step is too long
-            since += 1
-            if since == 2:
-                break
-    regions.theta = prices
-    return span * LADDER**found
-
-
 class Minimisation:
     """Regions and prices at present, and the least bound that was certified.
 
@@ -123,15 +98,16 @@ class Minimisation:
         parts = Parts(model)
         self.regions = PricedRegions(parts, cover(parts, *LEVELS[0]), check)
         self.least = np.inf
+        self._step = 0.0
 
     def run(self) -> Iterator[RegionBound | None]:
         """Certified bounds, each below the one before; None at the end of a phase.
 
         Ends when larger regions and more steps gain next to nothing.
         """
-        tried = self._iterations // TRIED_SHARE
-        step = FIRST_PHASE * first_step(self.regions, tried, self._check)
         yield from self._certified()
+        yield from self._first_step()
+        step = FIRST_PHASE * self._step
         first, level, stalled = self.least, 0, 0
         while stalled < 2:
             last = level + 1 == len(LEVELS)
@@ -146,6 +122,28 @@ class Minimisation:
             yield None
             stalled += last and before - self.least <= STALLED * (first - self.least)
             step *= NEXT_PHASE
+
+    def _first_step(self) -> Iterator[RegionBound]:
+        """Find the size of a step that lowers the bound most in few iterations; keep its prices."""
+        regions, iterations = self.regions, self._iterations // TRIED_SHARE
+        span = max(
+            max(float(table.values.max()) for table in means)
+            - min(float(table.values.min()) for table in means)
+            for means in regions.parts.model.reward_means
+        )
+        nothing = prices = regions.theta
+        best, since = np.inf, 0
+        for power in range(LARGEST_LADDER, LEAST_LADDER - 1, -1):
+            regions.theta, step = nothing, span * LADDER**power
+            *_, value = descend(regions, step, iterations, self._check)
+            if value < best:
+                best, prices, self._step, since = value, regions.theta, step, 0
+                yield from self._certified()
+            elif value > best:  # equal: nothing was gained yet, since the step is too long
+                since += 1
+                if since == 2:
+                    break
+        regions.theta = prices
 
     def _phase(self, step: float) -> Iterator[RegionBound]:
         start = self.regions.theta

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fsmdp.bounds.clock import Clock
-from fsmdp.bounds.regions.choose import narrow_variables
 from fsmdp.bounds.regions.layout import Parts
 from fsmdp.bounds.regions.minimise import Minimisation
 from fsmdp.bounds.regions.proof import RegionProof
@@ -52,9 +51,7 @@ class Regions(Engine):
 
 def narrowest(models: Sequence[Reduced]) -> Reduced:
     """The model of fewest states of those with fewest variables that are in no interior."""
-    wide = {
-        one: len(one.model.variables) - len(narrow_variables(Parts(one.model))) for one in models
-    }
+    wide = {one: len(one.model.variables) - len(Parts(one.model).narrow) for one in models}
     return min(models, key=lambda one: (wide[one], one.model.n_states))
 
 
