@@ -23,6 +23,7 @@ ORDER = (
     "own_environment",
     "compare_learners",
     "factored_actions",
+    "supply_chain",
     "unknown_structure",
     "own_figure",
 )

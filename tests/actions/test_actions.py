@@ -77,7 +77,7 @@ def test_joint_actions_without_end_are_counted_but_not_listed():
         ({"variables": [fsmdp.Variable("a+b", 2)]}, "rename"),
         ({"variables": BINARY, "at_most": 0}, "at_most"),
         ({"variables": BINARY, "forbidden": ["reboot-0"]}, "forbidden"),
-        ({"variables": BINARY, "forbidden": [{"reboot-0": 2}]}, "expected 0 to 1"),
+        ({"variables": BINARY, "forbidden": [{"reboot-0": 2}]}, "from 0 to 1"),
         ({"variables": BINARY, "forbidden": [{"other": 1}]}, "unknown variable"),
         ({"variables": BINARY, "forbidden": [fsmdp.Table(["reboot-0"], [1, 1])]}, "no joint"),
         (

@@ -102,7 +102,10 @@ MISTAKES = {
     "initial by set": (lambda: model(initial={1}), "initial: expected 1 values, one per variable"),
     "initial by position": (lambda: model(initial={0: 1}), "initial: expected the name of a var"),
     "initial twice": (lambda: model(initial={"x": 1, X: 0}), "'x' is listed twice"),
-    "initial by text": (lambda: model(initial={"x": "up"}), "initial of 'x': expected numbers"),
+    "initial by text": (
+        lambda: model(initial={"x": "up"}),
+        "initial of 'x': value 'up' is out of range",
+    ),
     "case without a table": (
         lambda: model(conditionals=[Conditional("x", [Case(ANY, ["x"])])]),
         r"expected a table of shape \(2, 2\).*found no table",

@@ -194,7 +194,7 @@ MISTAKES = {
     ),
     "endless without discount": (lambda: pump(horizon=None), "values would be infinite"),
     "initial of unknown variable": (lambda: pump(initial={"pmp": 0}), "initial: unknown variable"),
-    "initial out of range": (lambda: pump(initial={"tank": 3}), "expected 0 to 2"),
+    "initial out of range": (lambda: pump(initial={"tank": 3}), "from 0 to 2"),
     "initial of wrong length": (lambda: pump(initial=[1]), "expected 2 values"),
     "initial distribution of wrong shape": (
         lambda: pump(initial={"tank": FAIR}),

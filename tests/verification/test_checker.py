@@ -409,3 +409,26 @@ def test_axes_are_idle_only_if_nothing_depends_on_them(seed):
         assert entry(found, state, sizes) == full[tuple(state[axis] for axis in axes)]
     depends = [a for at, a in enumerate(axes) if (full != full.take([0], axis=at)).any()]
     assert sorted(found.axes) == sorted(depends)
+
+
+def labelled(labels):
+    """A model with a valve that is open or shut, and with these labels of it."""
+    valve = fsmdp.Variable("valve", (labels and ["shut", "open"]) or 2)
+    stay = fsmdp.Case(
+        fsmdp.ANY, ["lamp", "valve"], [[[0.9, 0.1], [0.2, 0.8]], [[1, 0], [0.5, 0.5]]]
+    )
+    return fsmdp.FactoredMDP(
+        [fsmdp.Variable("lamp", (labels and ["dark", "lit"]) or 2)],
+        fsmdp.Actions([valve]),
+        [fsmdp.Conditional("lamp", stay)],
+        [fsmdp.Reward("light", fsmdp.Case(fsmdp.ANY, ["lamp"], [0, 1]))],
+        horizon=4,
+    )
+
+
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_plan_is_proved_whether_or_not_its_model_has_labels(planned, checked):
+    assert (b"labels" in model_bytes(labelled(checked))) is checked
+    plan = fsmdp.plan(labelled(planned), method="stagewise")
+    assert verdict_of(labelled(checked), plan).proved

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fsmdp.cli.app import AsJson, Quiet, Seed, command, complete_model
 from fsmdp.cli.screen import print_facts, print_json, print_table, working
-from fsmdp.foundation.checks import plural, show_count
+from fsmdp.foundation.checks import clip, plural, show_count
 from fsmdp.foundation.numbers import count_of_states
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def model_facts(model: Any) -> dict[str, Any]:
     return {
         "variables": len(model.variables),
         "sizes": sorted({variable.size for variable in model.variables}),
+        "labels": {v.name: list(v.labels) for v in model.inputs if v.labels},
         "latents": len(model.latents),
         "log10_states": model.log10_states,
         "actions": model.n_actions,
@@ -143,6 +144,7 @@ def model_facts(model: Any) -> dict[str, Any]:
         "horizon": model.horizon,
         "discount": model.discount,
         "conditions_on_actions": len(model.allowed),
+        "some_action_always_allowed": model.conditions.never_stuck,
         "terminal_tables": len(model.terminal),
         "reward_terms": len(model.rewards),
         "largest_reward_scope": max(scopes, default=0),
@@ -170,9 +172,15 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     if facts["terminal_tables"]:
         rows.insert(4, ("ends early", f"by {plural(facts['terminal_tables'], 'table')}"))
     if facts["conditions_on_actions"]:
-        rows.insert(3, ("allowed", f"by {plural(facts['conditions_on_actions'], 'condition')}"))
+        proved = "" if facts["some_action_always_allowed"] else "not "
+        text = (
+            f"by {plural(facts['conditions_on_actions'], 'condition')}; it is {proved}proved that"
+        )
+        rows.insert(3, ("allowed", f"{text} every state allows an action"))
     if facts["latents"]:
         rows.insert(2, ("latents", f"{facts['latents']}"))
+    if facts["labels"]:
+        rows.insert(2, ("labels", _labels_text(facts["labels"])))
     print_facts(str(model), rows)
     networks = []
     for name, basis in facts["bases"].items():
@@ -187,6 +195,16 @@ def _show_facts(model: Any, facts: Mapping[str, Any]) -> None:
     columns = ("functions", "cells", "elimination", "width", "largest table", "rows")
     title = "Cost networks, by basis and elimination"
     print_table(title, ("basis", *columns), networks, right=columns, min_width=60)
+
+
+MOST_LABELLED = 12
+"""Variables whose labels are shown; JSON has all of them."""
+
+
+def _labels_text(labels: Mapping[str, Sequence[str]]) -> str:
+    lines = [clip(f"{name}: {', '.join(own)}") for name, own in labels.items()]
+    more = len(lines) - MOST_LABELLED
+    return "\n".join(lines[:MOST_LABELLED] + ([f"and {more} more"] if more > 0 else []))
 
 
 def _actions_text(facts: Mapping[str, Any]) -> str:

@@ -84,9 +84,10 @@ def simulate_command(
         policy if online is None else f"{policy}, with {plain(online, 6)} ms of rollouts a decision"
     )
     earned = with_error(runs.mean, runs.standard_error, scale)
+    at_most = "at most " if model.terminal else ""
     print_lines(
         f"{model}\n{how}: {earned} (standard error) over "
-        f"{episodes:,} episodes of {plural(runs.steps, 'step')} (from "
+        f"{episodes:,} episodes of {at_most}{plural(runs.steps, 'step')} (from "
         f"{plain(facts['lowest'], 6, scale)} to "
         f"{plain(facts['highest'], 6, scale)}), "
         f"{facts['steps_per_second']:,.0f} steps/s",

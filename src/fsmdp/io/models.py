@@ -304,6 +304,15 @@ class VariableFile(Document):
 
     name: Name
     size: Annotated[int, Field(ge=1, le=LARGEST_VARIABLE)]
+    labels: Annotated[
+        list[Name],
+        FailFast(),
+        Field(description="What each value stands for; left out where nothing is said."),
+    ] = []  # noqa: RUF012
+
+    def built(self) -> Variable:
+        """The variable itself."""
+        return Variable(self.name, self.size, self.labels)
 
 
 class ForbiddenFile(Document):
@@ -322,7 +331,7 @@ class ActionsFile(Document):
 
     def built(self) -> Actions:
         """The actions themselves; a ModelError if they cannot be."""
-        variables = [Variable(v.name, v.size) for v in self.variables]
+        variables = [variable.built() for variable in self.variables]
         size_of = {v.name: v.size for v in variables}
         tables = []
         for at, one in enumerate(self.forbidden):
@@ -466,8 +475,8 @@ def to_dict(model: FactoredMDP) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "variables": [{"name": v.name, "size": v.size} for v in model.variables],
-        "latents": [{"name": v.name, "size": v.size} for v in model.latents],
+        "variables": [variable.as_json() for variable in model.variables],
+        "latents": [latent.as_json() for latent in model.latents],
         "actions": model.actions.as_json(),
         "conditionals": [
             {"children": list(c.children), "cases": [_case_to_dict(case) for case in c.cases]}
@@ -517,8 +526,8 @@ def from_bytes(content: bytes) -> FactoredMDP:
         read = (JointModelFile if made_of_variables else ModelFile).model_validate(data)
     except ValidationError as error:
         raise ModelError(_explain(error)) from None
-    variables = [Variable(v.name, v.size) for v in read.variables]
-    latents = [Variable(v.name, v.size) for v in read.latents]
+    variables = [variable.built() for variable in read.variables]
+    latents = [latent.built() for latent in read.latents]
     actions = as_actions(read.actions.built() if isinstance(read, JointModelFile) else read.actions)
     inputs = (*variables, *actions.variables)
     sizes = {v.name: v.size for v in (*inputs, *latents)}

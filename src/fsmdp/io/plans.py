@@ -90,8 +90,12 @@ class About(Document):
     method: str
     status: Annotated[Status, Strict(False)]
     variables: Annotated[
-        list[Annotated[tuple[Name, int], Strict(False)]], Field(min_length=1)
-    ]  # name and size
+        list[
+            Annotated[tuple[Name, int], Strict(False)]
+            | Annotated[tuple[Name, int, list[Name]], Strict(False)]
+        ],
+        Field(min_length=1),
+    ]  # name, size, and labels where there are some
     actions: Annotated[list[Name], Field(min_length=1)] | ActionsFile
     horizon: Annotated[int, Field(ge=1, le=LONGEST_HORIZON)] | None
     discount: Annotated[float, Field(gt=0, le=1)]
@@ -139,7 +143,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "method": record.method,
         "status": str(record.status),
-        "variables": [[v.name, v.size] for v in plan.variables],
+        "variables": [[v.name, v.size, *([v.labels] if v.labels else [])] for v in plan.variables],
         "actions": plan.action_names.as_json(),
         "horizon": plan.horizon,
         "discount": bound.discount,
@@ -290,7 +294,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _from_parts(about: About, arrays: Arrays) -> Plan:
-    variables = tuple(Variable(name, size) for name, size in about.variables)
+    variables = tuple(Variable(*one) for one in about.variables)
     positions_by_name(variables)
     actions = _actions(about)
     if about.horizon is None and about.discount == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index as as_index
@@ -272,7 +273,7 @@ class Actions(ActionSpace):
 
     As a sequence it holds the names of all joint actions, `noop` first, then those with one
     nonzero variable, and so on, as long as they are few enough to list: "reboot-1+valve=2" has two
-    nonzero variables, of which the first is binary.
+    nonzero variables, of which the first is binary. Labels stand in place of numbers: "valve=open".
     """
 
     variables: tuple[Variable, ...]
@@ -280,6 +281,7 @@ class Actions(ActionSpace):
     forbidden: tuple[Table, ...]  # over sorted positions among the action variables
     sizes: tuple[int, ...] = field(init=False)  # number of values of each variable
     _positions: Mapping[str, int] = field(init=False)
+    _labels: Mapping[str, tuple[str, int]] = field(init=False)
     _listing: list[tuple[Integers, dict[tuple[int, ...], int]]] = field(init=False)
 
     def __init__(
@@ -297,12 +299,18 @@ class Actions(ActionSpace):
                     f"action variable {show(variable.name)}: expected a name other than {NOOP!r}, "
                     "without '+' and '=', which are used to write joint actions; rename it."
                 )
+            if any("+" in label for label in variable.labels):
+                raise ModelError(
+                    f"action variable {show(variable.name)}: expected labels without '+', which is "
+                    f"used to write joint actions, found {show(list(variable.labels))}."
+                )
         if at_most is not None:
             at_most = as_whole(at_most, "at_most", 1)
         object.__setattr__(self, "variables", found)
         object.__setattr__(self, "at_most", at_most)
         object.__setattr__(self, "sizes", tuple(variable.size for variable in found))
         object.__setattr__(self, "_positions", positions_by_name(found))
+        object.__setattr__(self, "_labels", _clear_labels(found))
         object.__setattr__(self, "forbidden", self._tables(forbidden))
         object.__setattr__(self, "_listing", [])
         if self.forbidden and self._first_allowed() is None:
@@ -338,14 +346,16 @@ class Actions(ActionSpace):
         """The table of one forbidden combination."""
         positions = find_positions(list(values), self._positions, where)
         table = np.zeros([self.variables[position].size for position in positions])
-        index = tuple(values.values())
-        for value, size in zip(index, table.shape, strict=True):
-            if not is_whole(value) or not 0 <= value < size:
+        index = []
+        for value, position in zip(values.values(), positions, strict=True):
+            found = self.variables[position].find(value)
+            if found is None:
                 raise ModelError(
-                    f"{where}: {show(dict(values))} has the value {show(value)}, expected 0 to "
-                    f"{size - 1}."
+                    f"{where}: {show(dict(values))} has the value {show(value)}, expected "
+                    f"{self.variables[position].expected}."
                 )
-        table[index] = 1.0
+            index.append(found)
+        table[tuple(index)] = 1.0
         return Table(positions, table)
 
     @property
@@ -436,36 +446,28 @@ class Actions(ActionSpace):
     def _parsed(self, text: str) -> tuple[int, ...] | None:
         if text == NOOP:
             return (0,) * len(self.variables)
-        pairs = []
-        labels = self._labels()
+        pairs: list[tuple[str, int | str]] = []
         for part in text.split("+"):
-            if part in labels:
-                pairs.append(labels[part])
+            if part in self._labels:
+                pairs.append(self._labels[part])
                 continue
             name, equals, value = part.partition("=")
-            if equals and not (value.isascii() and value.isdigit()):
-                return None
-            pairs.append((name, int(value) if equals else 1))
+            if value.isascii() and value.isdigit():
+                pairs.append((name, int(value)))
+            else:
+                pairs.append((name, value if equals else 1))
         if len({name for name, _ in pairs}) < len(pairs):
             return None
         return self._filled(pairs)
-
-    def _labels(self) -> dict[str, tuple[str, int]]:
-        """The variable and the value that each label stands for."""
-        return {
-            label: (variable.name, value)
-            for variable in self.variables
-            for value, label in enumerate(variable.labels)
-            if value
-        }
 
     def _filled(self, pairs: Any) -> tuple[int, ...] | None:
         values = [0] * len(self.variables)
         for name, value in pairs:
             at = self._positions.get(name.name if isinstance(name, Variable) else name)
-            if at is None or not is_whole(value) or not 0 <= value < self.sizes[at]:
+            known = None if at is None else self.variables[at].find(value)
+            if at is None or known is None:
                 return None
-            values[at] = int(value)
+            values[at] = known
         return tuple(values)
 
     def values(self, action: object) -> tuple[int, ...]:
@@ -484,10 +486,13 @@ class Actions(ActionSpace):
         """How a joint action is called."""
         parts = []
         for position in np.flatnonzero(choice).tolist():
-            variable = self.variables[position]
-            binary = variable.size == 2
-            text = variable.name if binary else f"{variable.name}={int(choice[position])}"
-            parts.append(variable.labels[int(choice[position])] if variable.labels else text)
+            variable, value = self.variables[position], int(choice[position])
+            text = f"{variable.name}={variable.text(value)}"
+            if variable.labels and variable.labels[value] in self._labels:
+                text = variable.labels[value]
+            elif variable.size == 2 and not variable.labels:
+                text = variable.name
+            parts.append(text)
         return "+".join(parts) or NOOP
 
     def rows(self) -> Integers:
@@ -618,7 +623,7 @@ class Actions(ActionSpace):
         """Variables, `at_most`, and the forbidden values of some of them together."""
         names = [variable.name for variable in self.variables]
         return {
-            "variables": [{"name": v.name, "size": v.size} for v in self.variables],
+            "variables": [variable.as_json() for variable in self.variables],
             "at_most": self.at_most,
             "forbidden": [
                 {
@@ -663,3 +668,20 @@ class Actions(ActionSpace):
 def as_actions(actions: object) -> ActionSpace:
     """An action space as it is; names of actions in order, or a single one, as a list."""
     return actions if isinstance(actions, ActionSpace) else ListedActions(actions)
+
+
+def _clear_labels(variables: Sequence[Variable]) -> dict[str, tuple[str, int]]:
+    """The variable and the value of each label that names a decision by itself.
+
+    It holds the name of its variable ("~press"), or that has an asterisk for what its labels
+    differ in ("move(*)"), and nothing else is called so.
+    """
+    times = Counter([NOOP])
+    for variable in variables:
+        times.update({variable.name, *variable.labels[1:]})
+    return {
+        label: (variable.name, value)
+        for variable in variables
+        for value, label in enumerate(variable.labels)
+        if value and times[label] == 1 and (variable.name in label or "*" in variable.name)
+    }

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_not
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from numpy.typing import ArrayLike
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_name, as_tuple, clip, show, show_names
 from fsmdp.foundation.equality import Compared
-from fsmdp.model.tables import Floats, Rebuilt, read_only_array
+from fsmdp.model.functions import as_function, filled
+from fsmdp.model.tables import NOT_FILLED, Floats, Rebuilt, read_only_array
 from fsmdp.model.variables import Variable, as_names
 
 Item = TypeVar("Item")
@@ -64,6 +66,31 @@ class Case(Rebuilt, Compared):
         object.__setattr__(self, "drawn", as_names(drawn, f"{self.label}, drawn"))
         object.__setattr__(self, "table", read_only_array(table, f"table of {self.label}"))
 
+    @staticmethod
+    def from_function(
+        actions: Sequence[str] | str | _Any,
+        parents: Sequence[str | Variable] | str | Variable,
+        function: Callable[..., object],
+        drawn: Sequence[str | Variable] | str | Variable = (),
+    ) -> FunctionCase:
+        """A case whose table is filled when a model is built, by a function of values.
+
+        It is called with a value (or label) for each parent, then for each of `drawn`. In a
+        conditional it returns how the child is drawn: a value, the probability of 1 of a binary
+        variable, or a dictionary of values and probabilities. In a reward it returns the mean, in
+        `allowed` whether the actions are allowed.
+        """
+        return FunctionCase(actions, parents, NOT_FILLED, drawn, function)
+
+    def filled(
+        self,
+        known: Mapping[str, Variable],  # noqa: ARG002
+        children: Sequence[str],  # noqa: ARG002
+        where: str,  # noqa: ARG002
+    ) -> Case:
+        """The case with its table: itself, unless a function is to fill it."""
+        return self
+
     @property
     def label(self) -> str:
         """How error messages name this group of actions."""
@@ -71,6 +98,34 @@ class Case(Rebuilt, Compared):
             return "action group ANY"
         shown = ", ".join(map(str, self.actions[:3])) + (", ..." if len(self.actions) > 3 else "")
         return f"action group [{clip(shown)}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionCase(Case):
+    """A case whose table a function fills once sizes and labels of its parents are known."""
+
+    function: Callable[..., object]
+
+    def __init__(
+        self,
+        actions: Any,
+        parents: Any,
+        table: ArrayLike,
+        drawn: Any,
+        function: Callable[..., object],
+    ) -> None:
+        Case.__init__(self, actions, parents, table, drawn)
+        object.__setattr__(self, "function", as_function(function, self.label))
+
+    def filled(self, known: Mapping[str, Variable], children: Sequence[str], where: str) -> Case:
+        """The case with its table. One that names what is not known is refused with the model."""
+        names = (*self.parents, *self.drawn)
+        if any(name not in known for name in (*names, *children)):
+            return self
+        where = f"{where}, {self.label}"
+        inputs, outputs = [known[name] for name in names], [known[name] for name in children]
+        table = filled(self.function, inputs, outputs, where)
+        return Case(self.actions, self.parents, table, self.drawn)
 
 
 def _as_actions(actions: object) -> tuple[str, ...] | _Any:
@@ -81,6 +136,14 @@ def _as_actions(actions: object) -> tuple[str, ...] | _Any:
         actions = (actions,)
     names = as_items(actions, where, "ANY or a list of action names", "give them as a list")
     return tuple(as_name(name, where) for name in names)
+
+
+def filled_cases(
+    cases: tuple[Case, ...], known: Mapping[str, Variable], children: Sequence[str], where: str
+) -> tuple[Case, ...]:
+    """Cases whose tables are all there; the same ones if they were before."""
+    found = tuple(case.filled(known, children, where) for case in cases)
+    return found if any(map(is_not, found, cases)) else cases
 
 
 def as_cases(cases: object, where: str) -> tuple[Case, ...]:

@@ -11,11 +11,11 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import clip, show, show_names
 from fsmdp.foundation.equality import Compared
-from fsmdp.model.cases import Case, Cases, as_cases, common_groups, partition
+from fsmdp.model.cases import ANY, Case, Cases, as_cases, common_groups, filled_cases, partition
+from fsmdp.model.functions import ROW_TOLERANCE, as_function
 from fsmdp.model.tables import Floats
 from fsmdp.model.variables import Scope, Variable, as_names, find_positions, positions_by_name
 
-ROW_TOLERANCE = 1e-9
 FLOAT32_TOLERANCE = 1e-6
 ROW_ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A row of n numbers that misses a sum of 1 by n times this or less is left as it is."""
@@ -33,6 +33,28 @@ class Conditional(Compared):
     ) -> None:
         object.__setattr__(self, "children", as_names(children, "children of a conditional"))
         object.__setattr__(self, "cases", as_cases(cases, self.label))
+
+    @staticmethod
+    def from_function(
+        children: str | Variable | Sequence[str | Variable],
+        parents: Sequence[str | Variable] | str | Variable = (),
+        law: Callable[..., object] | None = None,
+        drawn: Sequence[str | Variable] | str | Variable = (),
+    ) -> Conditional:
+        """A conditional that is the same under all listed actions, from a function of values.
+
+        `law` is called with a value (or label) for each parent, then for each of `drawn`, and
+        returns how the child is drawn: a value, the probability of 1 of a binary variable, or a
+        dictionary of values and probabilities (tuples of values if there are several children).
+        Where listed actions differ, write a `Case.from_function` for each group of them.
+        """
+        function = as_function(law, f"conditional of {show(children)}, law")
+        return Conditional(children, Case.from_function(ANY, parents, function, drawn))
+
+    def filled(self, known: Mapping[str, Variable]) -> Conditional:
+        """The conditional with its tables: itself, unless functions are to fill some."""
+        cases = filled_cases(self.cases, known, self.children, self.label)
+        return self if cases is self.cases else Conditional(self.children, cases)
 
     @property
     def label(self) -> str:

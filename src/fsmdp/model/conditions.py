@@ -15,13 +15,15 @@ from fsmdp.errors import ModelError, PolicyError
 from fsmdp.foundation.checks import as_tuple, show, show_names
 from fsmdp.foundation.equality import Compared
 from fsmdp.model.actions import ActionSpace, Choice
-from fsmdp.model.cases import ANY, Case, Cases, _Any
+from fsmdp.model.cases import ANY, Case, Cases, _Any, filled_cases
+from fsmdp.model.projecting import Factor, project
 from fsmdp.model.rewards import parents_of_table
 from fsmdp.model.tables import Floats, Table, bound_table, sorted_table
 from fsmdp.model.variables import (
     Scope,
     Variable,
     positions_by_name,
+    show_state,
     table_size,
 )
 
@@ -32,7 +34,8 @@ ALWAYS = bound_table((), np.zeros(()))
 """The condition that nothing is asked of."""
 
 MOST_CHECKED = 2**12
-"""Assignments that are gone through to prove that some action is allowed in every state."""
+"""Assignments that are gone through to prove that some action is allowed in every state, where a
+limit on nonzero variables connects all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ class Conditions(Compared):
         """Refuse an action that is not allowed in a state, and any in a terminal one."""
         if self.terminal and self.is_terminal(np.array([state], dtype=np.int64))[0]:
             raise PolicyError(
-                f"the episode is over in state {show(tuple(state))}; expected no further action."
+                f"the episode is over in state {self._state(state)}; expected no further action."
             )
         scope = self.broken(state, choice)
         if scope is None:
@@ -139,7 +142,7 @@ class Conditions(Compared):
             raise self.stuck(state)
         raise PolicyError(
             f"action {show(self.actions.name(choice))} is not allowed in state "
-            f"{show(tuple(state))}, by the condition on {where}; take one that is "
+            f"{self._state(state)}, by the condition on {where}; take one that is "
             "(model.allowed_actions(state))."
         )
 
@@ -147,13 +150,17 @@ class Conditions(Compared):
         if not scope:
             return "this action, in every state"
         return ", ".join(
-            f"{self.inputs[p].name}" + (f"={state[p]}" if p < len(state) else "") for p in scope
+            self.inputs[p].name + (f"={self.inputs[p].text(state[p])}" if p < len(state) else "")
+            for p in scope
         )
+
+    def _state(self, state: Sequence[int]) -> str:
+        return show_state(state, self.inputs[: self.n_variables])
 
     def stuck(self, state: Sequence[int]) -> ModelError:
         """No action is allowed in a state that is not terminal either."""
         return ModelError(
-            f"no action is allowed in state {show(tuple(int(v) for v in state))}, and it is not "
+            f"no action is allowed in state {self._state(state)}, and it is not "
             "terminal; expected at least one: relax `allowed`, or make the state terminal."
         )
 
@@ -206,21 +213,62 @@ class Conditions(Compared):
     def never_stuck(self) -> bool:
         """Whether every state that is not terminal provably allows some action.
 
-        Some action without conditions, or all assignments of what conditions depend on, where these
-        are few enough to go through.
+        An action that is allowed everywhere, or elimination: no state that is not terminal blocks
+        all listed actions, or all values of action variables that conditions connect. False says
+        that it is not proved. Cost: tables of at most MOST_SUPPORT_ENTRIES.
         """
         if not self.allowed:
             return True
-        if not self.actions.variables:
-            free = set(range(len(self.actions))) - {a for c in self.allowed for a in c.exceptions}
-            return bool(free) or self._go_through()
-        idle = self.actions.values(self.actions.idle())
+        if self.actions.variables:
+            return self.always_allows(self.actions.idle()) or self._joint_never_stuck()
+        constrained = {action for cases in self.allowed for action in cases.exceptions}
+        if len(constrained) < len(self.actions):
+            return True
+        blocked = []
+        for action in range(len(self.actions)):
+            parts = [
+                (cases.at(action).scope, cases.at(action).values == 0) for cases in self.allowed
+            ]
+            found = project(parts, self.sizes, lambda _: True)
+            if found is not None:  # else it counts as blocked everywhere
+                blocked.append((found[0], ~found[1]))
+        return self._always_over(blocked)
+
+    def _joint_never_stuck(self) -> bool:
+        """The same for action variables, one connected group of them after another."""
+        first, space = self.n_variables, self.actions
+        tables = [table for cases in self.allowed for table in cases]
+        parts = [(table.scope, table.values == 0) for table in tables]
+        for table in space.forbidden:
+            parts.append((tuple(first + p for p in table.scope), table.values == 0))
+        needed = 0
+        for group in _connected(parts, first):
+            own = {p for scope, _ in group for p in scope if p >= first}
+            idle = [(s, t[tuple(slice(None) if p < first else 0 for p in s)]) for s, t in group]
+            if all(fine.all() for _, fine in idle):
+                continue
+            needed += len(own)
+            found = project(group, self.sizes, lambda axis: axis < first)
+            if found is None or not self._always_over([(found[0], ~found[1])]):
+                return False
+        return needed <= (space.most_nonzero or needed) or self._go_through()
+
+    def _always_over(self, factors: Sequence[tuple[Scope, Booleans]]) -> bool:
+        """Whether the states in which all factors are true are provably terminal."""
+        running = [(table.scope, table.values == 0) for table in self.terminal]
+        found = project([*factors, *running], self.sizes, lambda _: False)
+        return found is not None and not found[1].any()
+
+    def always_allows(self, action: object) -> bool:
+        """Whether an action is allowed in every state."""
+        choice = self.actions.read(action)
+        case, values = (choice, ()) if isinstance(choice, int) else (0, choice)
         first = self.n_variables
         for cases in self.allowed:
-            (table,) = cases.groups
-            index = tuple(idle[p - first] if p >= first else slice(None) for p in table.scope)
+            table = cases.at(case)
+            index = tuple(values[p - first] if p >= first else slice(None) for p in table.scope)
             if (table.values[index] != 0).any():
-                return self._go_through()
+                return False
         return True
 
     def _go_through(self) -> bool:
@@ -243,7 +291,7 @@ def resolve_conditions(
 ) -> Conditions:
     """Conditions as a user writes them, bound to positions and checked."""
     inputs = (*variables, *actions.variables)
-    found = [_condition(case, inputs, actions) for case in as_allowed(allowed)]
+    found = [_condition(case, inputs, actions) for case in as_allowed(allowed, inputs)]
     tables = tuple(_terminal(table, variables) for table in as_terminal(terminal))
     kept = [(named, table) for named, table in found if (table.values != 0).any()]
     if actions.variables:
@@ -253,10 +301,16 @@ def resolve_conditions(
     return Conditions(actions, inputs, packed, tables)
 
 
-def as_allowed(allowed: object) -> tuple[Case, ...]:
-    """Cases of allowed actions; a single one stands for a list of itself."""
+def as_allowed(allowed: object, inputs: Sequence[Variable]) -> tuple[Case, ...]:
+    """Cases of allowed actions with their tables; a single one stands for a list of itself."""
     remedy = "give [Case(actions, parents, table), ...], zero where an action is not allowed"
-    return as_tuple(allowed, Case, "allowed", remedy)
+    cases = as_tuple(allowed, Case, "allowed", remedy)
+    if any(case.actions == () for case in cases):
+        raise ModelError(
+            "allowed: a case names no action, so that it would say nothing; expected names of "
+            "actions, or ANY."
+        )
+    return filled_cases(cases, {one.name: one for one in inputs}, (), "allowed")
 
 
 def as_terminal(terminal: object) -> tuple[Table, ...]:
@@ -285,6 +339,21 @@ def _condition(
             f"{where}: unknown action {show(unknown[0])}; expected one of {show_names(actions)}."
         )
     return tuple(actions.cases[name] for name in case.actions), table
+
+
+def _connected(parts: Sequence[Factor], first: int) -> list[list[Factor]]:
+    """Factors in groups that have no action variable (a position from `first` on) in common."""
+    groups: list[tuple[set[int], list[Factor]]] = []
+    for part in parts:
+        own, joined = {p for p in part[0] if p >= first}, [part]
+        apart = []
+        for others, held in groups:
+            if own & others:
+                own, joined = own | others, joined + held
+            else:
+                apart.append((others, held))
+        groups = [*apart, (own, joined)]
+    return [held for _, held in groups]
 
 
 def _packed(found: Sequence[tuple[tuple[int, ...], Table]]) -> Iterator[Cases[Table]]:

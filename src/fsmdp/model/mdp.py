@@ -18,7 +18,6 @@ from fsmdp.model.actions import ActionSpace, as_actions
 from fsmdp.model.basis import Basis, check_basis
 from fsmdp.model.cases import Case, Cases
 from fsmdp.model.conditionals import (
-    ROW_TOLERANCE,
     Ancestry,
     Conditional,
     Dynamics,
@@ -34,6 +33,7 @@ from fsmdp.model.conditions import (
     resolve_conditions,
     written_conditions,
 )
+from fsmdp.model.functions import ROW_TOLERANCE
 from fsmdp.model.marginals import EPSILON, Marginals, compute_marginals
 from fsmdp.model.rewards import Reward, resolve_rewards
 from fsmdp.model.structure import (
@@ -54,6 +54,7 @@ from fsmdp.model.variables import (
     check_state,
     find_positions,
     positions_by_name,
+    show_state,
     table_size,
 )
 
@@ -117,7 +118,8 @@ class FactoredMDP(Compared):
     Each step draws the conditionals in order; a conditional may look at current values
     (`parents`), at values drawn before it in the same step and at latents (`drawn`), so next
     values may be correlated given (state, action). Rewards are sums of local terms.
-    `initial` gives a value or a distribution for each variable (0 for those it does not name).
+    `initial` gives a value, a label or a distribution for each variable (0 for those it does not
+    name).
 
     `actions` is a list of names, which cases group, or `Actions`: variables that stand among the
     parents, so that many things can be decided at once.
@@ -151,7 +153,7 @@ class FactoredMDP(Compared):
         conditionals: Sequence[Conditional],
         rewards: Sequence[Reward],
         horizon: int | None,
-        initial: Mapping[str, int | ArrayLike] | Sequence[int] | None = None,
+        initial: Mapping[str, int | str | ArrayLike] | Sequence[int | str] | None = None,
         discount: float = 1.0,
         latents: Sequence[Variable] = (),
         allowed: Sequence[Case] = (),
@@ -163,9 +165,11 @@ class FactoredMDP(Compared):
         store("variables", as_variables(variables, "variables"))
         store("actions", as_actions(actions))
         remedy = "give [Conditional(children, cases), ...]"
-        store("conditionals", as_tuple(conditionals, Conditional, "conditionals", remedy))
-        store("rewards", as_rewards(rewards))
         store("latents", as_variables(latents, "latents"))
+        written = as_tuple(conditionals, Conditional, "conditionals", remedy)
+        known = {variable.name: variable for variable in (*self.inputs, *self.latents)}
+        store("conditionals", tuple(conditional.filled(known) for conditional in written))
+        store("rewards", as_rewards(rewards))
         if not self.variables:
             raise ModelError("variables: expected at least one, found none; name what changes.")
         check_horizon(horizon, discount)
@@ -182,7 +186,7 @@ class FactoredMDP(Compared):
             ),
         )
         store("initial", _resolve_initial(initial, self.variables))
-        store("allowed", as_allowed(allowed))
+        store("allowed", as_allowed(allowed, self.inputs))
         parts = self.allowed, as_terminal(terminal), self.variables, self.actions
         store("conditions", resolve_conditions(*parts))
         names = [variable.name for variable in self.inputs]
@@ -200,7 +204,8 @@ class FactoredMDP(Compared):
         if self.conditions.is_terminal(np.array([start], dtype=np.int64))[0]:
             raise ModelError(
                 "initial: the episode would be over before it begins, since the initial state "
-                f"{show(self.initial)} is terminal; start elsewhere, or correct `terminal`."
+                f"{show_state(start, self.variables)} is terminal; start elsewhere, or correct "
+                "`terminal`."
             )
 
     def replace(self, **changes: Any) -> FactoredMDP:
@@ -218,6 +223,8 @@ class FactoredMDP(Compared):
         return made
 
     def _resolve_rewards(self) -> None:
+        known = {variable.name: variable for variable in self.inputs}
+        object.__setattr__(self, "rewards", tuple(one.filled(known) for one in self.rewards))
         means = resolve_rewards(self.rewards, self.inputs, self.actions.cases)
         object.__setattr__(self, "reward_means", means)
         if not self.largest_size_of_return <= LARGEST_RETURN:
@@ -509,7 +516,8 @@ def _certain(value: int, size: int) -> Floats:
 
 
 def _resolve_initial(
-    initial: Mapping[str, int | ArrayLike] | Sequence[int] | None, variables: Sequence[Variable]
+    initial: Mapping[str, int | str | ArrayLike] | Sequence[int | str] | None,
+    variables: Sequence[Variable],
 ) -> tuple[Start, ...]:
     starts: list[Start] = [0] * len(variables)
     if initial is None:
@@ -530,14 +538,15 @@ def _resolve_initial(
     return tuple(starts)
 
 
-def _resolve_start(value: int | ArrayLike, variable: Variable) -> Start:
+def _resolve_start(value: int | str | ArrayLike, variable: Variable) -> Start:
     where = f"initial of {show(variable.name)}"
-    if is_whole(value):
-        if not 0 <= value < variable.size:
+    if is_whole(value) or isinstance(value, str):
+        found = variable.find(value)
+        if found is None:
             raise ModelError(
-                f"{where}: value {show(value)} is out of range, expected 0 to {variable.size - 1}."
+                f"{where}: value {show(value)} is out of range, expected {variable.expected}."
             )
-        return int(value)
+        return found
     distribution = read_only_array(value, where)
     if distribution.shape != (variable.size,):
         raise ModelError(

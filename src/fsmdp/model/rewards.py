@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_name, as_number, show
 from fsmdp.foundation.equality import Compared
 from fsmdp.foundation.numbers import plain
-from fsmdp.model.cases import Case, Cases, as_cases, partition
+from fsmdp.model.cases import ANY, Case, Cases, FunctionCase, as_cases, filled_cases, partition
+from fsmdp.model.functions import as_function
 from fsmdp.model.tables import Table, sorted_table
 from fsmdp.model.variables import Variable, find_positions, positions_by_name
 
@@ -19,7 +21,10 @@ BOUND_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reward(Compared):
-    """One term of the reward: its mean by action group, bounds on the mean, normal noise sigma."""
+    """One term of the reward: its mean by action group, bounds on the mean, normal noise sigma.
+
+    A bound that is None is the smallest or the largest mean.
+    """
 
     name: str
     cases: tuple[Case, ...]
@@ -31,15 +36,19 @@ class Reward(Compared):
         self,
         name: str,
         cases: Case | Sequence[Case],
-        low: float = 0.0,
-        high: float = 1.0,
+        low: float | None = 0.0,
+        high: float | None = 1.0,
         sigma: float = 0.0,
     ) -> None:
         object.__setattr__(self, "name", as_name(name, "reward"))
         object.__setattr__(self, "cases", as_cases(cases, self.label))
+        remedy = "the bounds and the noise of the mean must be known"
         for field, number in (("low", low), ("high", high), ("sigma", sigma)):
-            remedy = "the bounds and the noise of the mean must be known"
-            object.__setattr__(self, field, as_number(number, f"{self.label}: {field}", remedy))
+            if number is None:
+                number = self._extreme(field)
+            else:
+                number = as_number(number, f"{self.label}: {field}", remedy)
+            object.__setattr__(self, field, number)
         if self.low > self.high:
             raise ModelError(
                 f"{self.label}: low {show(low)} is above high {show(high)}; expected low <= high, "
@@ -50,6 +59,45 @@ class Reward(Compared):
                 f"{self.label}: sigma is {show(sigma)}, expected at least 0; 0 means no noise."
             )
         self._widen()
+
+    @staticmethod
+    def from_function(
+        name: str,
+        parents: Sequence[str | Variable] | str | Variable = (),
+        mean: Callable[..., object] | None = None,
+        low: float | None = None,
+        high: float | None = None,
+        sigma: float = 0.0,
+    ) -> Reward:
+        """A term that is the same under all listed actions, from a function of values.
+
+        `mean` is called with a value (or label) for each parent. Bounds that are not given are its
+        smallest and largest values. Where listed actions differ, write a `Case.from_function` for
+        each group of them.
+        """
+        function = as_function(mean, f"reward {show(name)}, mean")
+        return Reward(name, Case.from_function(ANY, parents, function), low, high, sigma)
+
+    def filled(self, known: Mapping[str, Variable]) -> Reward:
+        """The term with its tables: itself, unless functions are to fill some."""
+        cases = filled_cases(self.cases, known, (), self.label)
+        if cases is self.cases:
+            return self
+        low, high = (bound if math.isfinite(bound) else None for bound in (self.low, self.high))
+        return Reward(self.name, cases, low, high, self.sigma)
+
+    def _extreme(self, field: str) -> float:
+        """The smallest or largest mean; not finite while functions have to be called for it."""
+        if field == "sigma" or not all(case.table.size for case in self.cases):
+            if field != "sigma" and any(isinstance(case, FunctionCase) for case in self.cases):
+                return -math.inf if field == "low" else math.inf
+            raise ModelError(
+                f"{self.label}: {field} is None, expected a number, since there is no table to "
+                "take it from; give it."
+            )
+        if field == "low":
+            return min(float(case.table.min()) for case in self.cases)
+        return max(float(case.table.max()) for case in self.cases)
 
     def _widen(self) -> None:
         """Move bounds to means that rounding has put a little beyond them."""

@@ -133,9 +133,10 @@ class Structure(Compared):
         """
         variables = as_variables(variables, "variables")
         space = as_actions(actions)
-        rewards = as_rewards(rewards)
-        check_reward_names(rewards)
         inputs = (*variables, *space.variables)
+        known = {variable.name: variable for variable in inputs}
+        rewards = tuple(reward.filled(known) for reward in as_rewards(rewards))
+        check_reward_names(rewards)
         positions = positions_by_name(inputs)
         check_horizon(horizon, discount)
         by_name = _cases_by_name(parents, variables)

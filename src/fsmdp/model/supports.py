@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import Ancestry, Dynamics
 from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.projecting import Booleans, Factor, project
 from fsmdp.model.tables import Rebuilt, read_only
-from fsmdp.model.variables import Scope, Variable, table_size
-
-Booleans = NDArray[np.bool_]
-
-MOST_SUPPORT_ENTRIES = 2**18
-"""A larger table is not made: what it would tell counts as possible everywhere."""
-
-MOST_AXES = 40
-"""Arrays have few axes."""
+from fsmdp.model.variables import Scope, Variable
 
 MOST_CUBES = 2**12
 
@@ -35,9 +27,6 @@ class Cube:
     scope: Scope
     values: tuple[int, ...]
 
-
-Factor = tuple[tuple[int, ...], Booleans]
-"""Axes, and which of their assignments are possible."""
 
 Cubes = tuple[Cube, ...]
 EVERYWHERE: Cubes = (Cube((), ()),)
@@ -69,40 +58,6 @@ def step_factors(ancestry: Ancestry, dynamics: Dynamics, n_inputs: int) -> list[
         drawn = (n_inputs + d for d in (*kernel.drawn, *dynamics.mechanisms[index].children))
         factors.append(((*kernel.parents, *drawn), kernel.table > 0))
     return factors
-
-
-def project(
-    factors: Sequence[Factor], sizes: Sequence[int], keep: Callable[[int], bool]
-) -> tuple[Scope, Booleans] | None:
-    """Assignments of the axes that are kept which some values of all others go with.
-
-    None if a table would have more than MOST_SUPPORT_ENTRIES.
-    Cost: elimination, the axis whose table is smallest first.
-    """
-    factors = list(factors)
-    unwanted = {axis for axes, _ in factors for axis in axes if not keep(axis)}
-    unions: dict[int, set[int]] = {axis: set() for axis in unwanted}
-    for axes, _ in factors:
-        for axis in unwanted.intersection(axes):
-            unions[axis].update(axes)
-    cost = {a: table_size(sizes[other] for other in unions[a]) for a in unwanted}
-    while unwanted:
-        axis = min(unwanted, key=lambda one: (cost[one], one))
-        if cost[axis] > MOST_SUPPORT_ENTRIES or len(unions[axis]) > MOST_AXES:
-            return None
-        unwanted.remove(axis)
-        rest = tuple(sorted(unions[axis] - {axis}))
-        together = _all_of([f for f in factors if axis in f[0]], (*rest, axis))
-        factors = [f for f in factors if axis not in f[0]] + [
-            (rest, np.asarray(together.any(axis=-1)))
-        ]
-        for other in unwanted.intersection(rest):
-            unions[other] = {a for axes, _ in factors if other in axes for a in axes}
-            cost[other] = table_size(sizes[a] for a in unions[other])
-    kept = tuple(sorted({axis for axes, _ in factors for axis in axes}))
-    if table_size(sizes[p] for p in kept) > MOST_SUPPORT_ENTRIES or len(kept) > MOST_AXES:
-        return None
-    return kept, _all_of(factors, kept)
 
 
 def as_cubes(scope: Scope, possible: Booleans) -> Cubes:
@@ -145,19 +100,6 @@ def _axis_to_split(possible: Booleans) -> int:
         if done > settled:
             best, settled = axis, done
     return best
-
-
-def _all_of(factors: Sequence[Factor], axes: Sequence[int]) -> Booleans:
-    """The conjunction of tables, over the axes given."""
-    place = {axis: at for at, axis in enumerate(axes)}
-    whole: Booleans = np.ones((1,) * len(axes), dtype=bool)
-    for scope, table in factors:
-        order = sorted(range(len(scope)), key=lambda at: place[scope[at]])
-        shape = [1] * len(axes)
-        for at in order:
-            shape[place[scope[at]]] = table.shape[at]
-        whole = whole & np.transpose(table, order).reshape(shape)
-    return whole
 
 
 MOST_COMPARISONS = 2**25

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_name, clip, is_whole, show
 from fsmdp.foundation.equality import Compared
+from fsmdp.model.functions import as_function, filled
 from fsmdp.model.variables import Scope, Variable, find_positions, positions_by_name
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,11 @@ class Rebuilt:
         return (partial(type(self), **named) if named else type(self)), values
 
 
+NOT_FILLED: Floats = np.zeros(0)
+"""Values of a table that a function is still to fill."""
+NOT_FILLED.flags.writeable = False
+
+
 def read_only(array: AnyArray) -> AnyArray:
     """The same numbers as a view that cannot be written to."""
     if not array.flags.writeable:
@@ -43,7 +49,7 @@ def read_only(array: AnyArray) -> AnyArray:
 
 
 def read_only_array(values: ArrayLike, where: str) -> Floats:
-    """A read-only copy of finite real numbers; anything else is refused."""
+    """A read-only copy of finite real numbers, truth values being 0 and 1; all else is refused."""
     if isinstance(values, np.ma.MaskedArray):
         raise ModelError(
             f"{where}: expected numbers, found a masked array, whose hidden entries would count; "
@@ -56,7 +62,7 @@ def read_only_array(values: ArrayLike, where: str) -> Floats:
             f"{where}: expected a rectangular array of numbers, found something else "
             f"({clip(str(error))}); give nested lists of equal length."
         ) from None
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in "biuf":
         raise ModelError(
             f"{where}: expected numbers, found {show(values)} (entries of type {array.dtype}); "
             "give integers or floats."
@@ -101,6 +107,17 @@ class Table(Rebuilt, Compared):
         object.__setattr__(self, "scope", entries)
         object.__setattr__(self, "values", array)
 
+    @staticmethod
+    def from_function(
+        scope: Sequence[str | int | Variable] | str | int | Variable,
+        function: Callable[..., object],
+    ) -> FunctionTable:
+        """The table of a function, called with a value (or label) for each variable of the scope.
+
+        It returns a number or a truth value. Filled when it is bound to variables, as in a model.
+        """
+        return FunctionTable(scope, function)
+
     def bind(self, variables: Sequence[Variable]) -> Table:
         """The same table with its scope as sorted positions, its shape checked."""
         where = f"table over {show(list(self.scope))}"
@@ -137,6 +154,32 @@ class Table(Rebuilt, Compared):
                 )
             index.append(value)
         return float(self.values[tuple(index)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionTable(Table):
+    """A table that is filled when it is bound, by a function of the values of its scope."""
+
+    values: Floats = field(init=False)
+    function: Callable[..., object]
+
+    def __init__(self, scope: object, function: Callable[..., object]) -> None:
+        object.__setattr__(self, "scope", as_scope(scope, "scope of a table"))
+        object.__setattr__(self, "values", NOT_FILLED)
+        object.__setattr__(self, "function", as_function(function, "table"))
+
+    def bind(self, variables: Sequence[Variable]) -> Table:
+        """The table itself, one number for each assignment of the scope."""
+        where = f"table over {show(list(self.scope))}"
+        found = find_positions(self.scope, positions_by_name(variables), where)
+        return sorted_table(found, filled(self.function, [variables[p] for p in found], (), where))
+
+    def value(self, state: Sequence[int]) -> float:
+        """Refused: there are no entries before it is bound."""
+        raise ModelError(
+            f"table over {show(list(self.scope))}: it is not filled yet, expected a bound table to "
+            f"look {show(state)} up; call bind(model.variables) first."
+        )
 
 
 def as_scope(scope: object, where: str) -> tuple[str | int, ...]:

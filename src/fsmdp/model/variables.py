@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError
-from fsmdp.foundation.checks import as_items, as_name, as_tuple, is_whole, show, show_names
+from fsmdp.foundation.checks import as_items, as_name, as_tuple, clip, is_whole, show, show_names
 
 Scope = tuple[int, ...]
 """Sorted positions of variables in the model's variable order."""
@@ -20,42 +21,72 @@ Scope = tuple[int, ...]
 LARGEST_VARIABLE = 2**16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Variable:
     """A named quantity with finitely many values 0, 1, ..., size - 1.
 
-    `labels` say what each value stands for, if they are given. They change nothing: variables that
-    differ in them alone are equal.
+    A list of labels may stand in place of the size: `Variable("tank", ["empty", "half", "full"])`.
+    They say what the values stand for, in messages, files and functions that fill tables. They
+    change nothing else: variables that differ in them alone are equal.
     """
 
     name: str
     size: int
-    labels: tuple[str, ...] = field(default=(), compare=False)
+    labels: tuple[str, ...] = field(compare=False)
 
-    def __post_init__(self) -> None:
-        where = f"variable {show(self.name)}"
-        object.__setattr__(self, "name", as_name(self.name, where))
-        if not is_whole(self.size) or self.size < 1:
+    def __init__(self, name: str, size: int | Sequence[str], labels: Sequence[str] = ()) -> None:
+        where = f"variable {show(name)}"
+        object.__setattr__(self, "name", as_name(name, where))
+        if isinstance(size, list | tuple) and not labels:
+            labels = size
+            size = len(labels)
+        if not is_whole(size) or size < 1:
             raise ModelError(
-                f"{where}: size must be a whole number of at least 1, found {show(self.size)}; "
-                "2 makes it binary."
+                f"{where}: size must be a whole number of at least 1, found {show(size)}; 2 makes "
+                "it binary, a list of labels names its values."
             )
-        if self.size > LARGEST_VARIABLE:
+        if size > LARGEST_VARIABLE:
             raise ModelError(
-                f"{where}: size {show(self.size)} is above the limit {LARGEST_VARIABLE}; split it "
+                f"{where}: size {show(size)} is above the limit {LARGEST_VARIABLE}; split it "
                 "into several variables."
             )
-        object.__setattr__(self, "size", int(self.size))
-        if self.labels:
-            labels = as_items(
-                self.labels, f"{where}, labels", "a list of texts", "give them in order"
-            )
-            if len(labels) != self.size or len(set(labels)) < self.size:
-                raise ModelError(
-                    f"{where}: expected {self.size} different labels, one for each value, found "
-                    f"{show(list(labels))}."
-                )
-            object.__setattr__(self, "labels", tuple(as_name(one, where) for one in labels))
+        object.__setattr__(self, "size", int(size))
+        object.__setattr__(self, "labels", _as_labels(labels, int(size), where))
+
+    def text(self, value: int) -> str:
+        """A value as messages write it: its label, if it has one."""
+        return self.labels[value] if self.labels else str(int(value))
+
+    def find(self, value: object) -> int | None:
+        """The value that a whole number or a label stands for; None if there is none."""
+        if is_whole(value):
+            return int(value) if 0 <= value < self.size else None
+        known = isinstance(value, str) and value in self.labels
+        return self.labels.index(value) if known else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, as they stand in files; labels where it has some."""
+        found: dict[str, Any] = {"name": self.name, "size": self.size}
+        return found | ({"labels": list(self.labels)} if self.labels else {})
+
+    @property
+    def expected(self) -> str:
+        """What messages say the values are."""
+        numbers = f"a whole number from 0 to {self.size - 1}"
+        return f"{numbers} or one of {show_names(self.labels)}" if self.labels else numbers
+
+
+def _as_labels(labels: object, size: int, where: str) -> tuple[str, ...]:
+    if not labels:
+        return ()
+    given = as_items(labels, f"{where}, labels", "a list of texts", "give them in order")
+    names = tuple(as_name(one, f"{where}, labels") for one in given)
+    if len(names) != size or len(set(names)) < size:
+        raise ModelError(
+            f"{where}: expected {size} different labels, one for each value, found "
+            f"{show(list(names))}."
+        )
+    return names
 
 
 def as_variables(value: object, where: str) -> tuple[Variable, ...]:
@@ -130,7 +161,10 @@ def _text(name: str | int | Variable) -> str:
     return show(name.name if isinstance(name, Variable) else name)
 
 
-State = Sequence[int] | Mapping[str, int]
+Value = int | str
+"""A value of a variable: its number or its label."""
+
+State = Sequence[Value] | Mapping[str, Value]
 """Values in the order of the variables, or by their names."""
 
 
@@ -146,16 +180,32 @@ def check_state(state: State, variables: Sequence[Variable]) -> tuple[int, ...]:
             f"state: expected {len(variables)} values, one per variable, found "
             f"{len(values)}; give them in variable order."
         )
-    for variable, value in zip(variables, values, strict=True):
-        if not is_whole(value) or not 0 <= value < variable.size:
+    found = []
+    for variable, given in zip(variables, values, strict=True):
+        value = variable.find(given)
+        if value is None:
             raise ModelError(
-                f"state: {show(variable.name)} is {show(value)}, expected a whole number from 0 to "
-                f"{variable.size - 1}."
+                f"state: {show(variable.name)} is {show(given)}, expected {variable.expected}."
             )
-    return tuple(int(value) for value in values)
+        found.append(value)
+    return tuple(found)
 
 
-def _in_order(state: Mapping[str, int], variables: Sequence[Variable]) -> list[int]:
+def show_state(state: Sequence[int], variables: Sequence[Variable]) -> str:
+    """How messages write a state: its values, with names where some of them have labels."""
+    values = [int(value) for value in state]
+    if not any(variable.labels for variable in variables):
+        return show(tuple(values))
+    return f"({clip(show_assignment(values, variables))})"
+
+
+def show_assignment(values: Iterable[int], variables: Iterable[Variable]) -> str:
+    """Values with the names of their variables: tank=full, pump=1."""
+    pairs = zip(variables, values, strict=True)
+    return ", ".join(f"{variable.name}={variable.text(value)}" for variable, value in pairs)
+
+
+def _in_order(state: Mapping[str, Value], variables: Sequence[Variable]) -> list[Value]:
     """Values by name in the order of the variables; each must stand there, and no other."""
     names = [variable.name for variable in variables]
     for found, expected, what in ((state, set(names), "unknown"), (names, state, "no value for")):

@@ -13,7 +13,8 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.model.conditionals import Ancestry
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.supports import Booleans, Factor, project, step_factors
+from fsmdp.model.projecting import Booleans, Factor, project
+from fsmdp.model.supports import step_factors
 from fsmdp.model.tables import Integers, Rebuilt, read_only
 from fsmdp.model.variables import Scope, Variable
 

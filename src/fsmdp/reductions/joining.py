@@ -12,13 +12,13 @@ import numpy as np
 from fsmdp.errors import ModelError
 from fsmdp.foundation.checks import as_items, as_whole, show, show_names
 from fsmdp.model.cases import Case, Cases, by_actions, common_groups
-from fsmdp.model.conditionals import ROW_TOLERANCE, Conditional, Dynamics, Kernel
+from fsmdp.model.conditionals import Conditional, Dynamics, Kernel
 from fsmdp.model.conditions import written_conditions
+from fsmdp.model.functions import ROW_TOLERANCE
 from fsmdp.model.mdp import FactoredMDP, Start, check_model
+from fsmdp.model.projecting import MOST_AXES, Booleans
 from fsmdp.model.rewards import Reward
 from fsmdp.model.supports import (
-    MOST_AXES,
-    Booleans,
     Exclusive,
     cover,
     exclusive_pairs,
@@ -711,7 +711,8 @@ def join_groups(
     n = len(names) - len(model.latents)
     joined = model.replace(
         variables=[
-            Variable(names[new], len(values)) for new, values in enumerate(parts.decoded[:n])
+            Variable(names[new], len(values), _kept_labels(model, layout.members[new], values))
+            for new, values in enumerate(parts.decoded[:n])
         ],
         conditionals=parts.conditionals,
         rewards=parts.rewards,
@@ -721,6 +722,12 @@ def join_groups(
     )
     pairs = _fewest_pairs(model, groups, exclusive.pairs)
     return Joined(model, joined, layout.members[:n], parts.decoded[:n], pairs)
+
+
+def _kept_labels(model: FactoredMDP, members: Scope, values: Integers) -> tuple[str, ...]:
+    """Labels of a variable that is joined with no other."""
+    labels = model.variables[members[0]].labels if len(members) == 1 else ()
+    return tuple(labels[value] for (value,) in values.tolist()) if labels else ()
 
 
 def _no_pairs(model: FactoredMDP) -> Booleans:

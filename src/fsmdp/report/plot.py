@@ -21,7 +21,7 @@ from fsmdp.learning.run import History
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Floats
-from fsmdp.model.variables import Scope
+from fsmdp.model.variables import Scope, Variable
 from fsmdp.report.charts import (
     BAND_OPACITY,
     COLORS,
@@ -577,7 +577,7 @@ def plan(one: Plan, ax: Any = None) -> Any:
     return axes
 
 
-MOST_NAMES, MOST_ACTIONS = 40, 60
+MOST_NAMES, MOST_ACTIONS, MOST_LABELS = 40, 60, 20
 
 
 def trajectories(
@@ -615,6 +615,8 @@ def trajectories(
         else:
             axes.set_ylabel("variable")
         axes.set_xlabel("step")
+        if episodes == 1 and values.shape[1] <= MOST_LABELS:
+            _write_labels(axes, model.variables, states[0].T)
         if episodes == 1 and values.shape[1] <= MOST_ACTIONS:
             taken = [printable(name, 20) for name in actions_taken(model, found)]
             steps_of = range(1, len(taken) + 1)
@@ -630,6 +632,16 @@ def trajectories(
         whole = MaxNLocator(integer=True, min_n_ticks=1)
         axes.figure.colorbar(image, ax=axes, label=label, fraction=0.04, ticks=whole)
     return axes
+
+
+def _write_labels(axes: Axes, variables: Sequence[Variable], values: Any) -> None:
+    """Labels of values (n_variables, steps), in their cells, of variables that have some."""
+    largest = max(variable.size for variable in variables) - 1
+    for row, variable in enumerate(variables):
+        for step, value in enumerate(values[row].tolist() if variable.labels else (), start=1):
+            color = "black" if 2 * value > largest else "white"  # on cividis, light at the top
+            text = printable(variable.text(int(value)), 8)
+            axes.text(step, row, text, ha="center", va="center", fontsize=6, color=color)
 
 
 def actions_taken(model: FactoredMDP, found: Record) -> list[str]:

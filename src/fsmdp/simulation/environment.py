@@ -230,7 +230,7 @@ class FactoredEnv(gymnasium.Env[Observation, Any]):
         if self.render_mode is None:
             return None
         shown = " ".join(
-            f"{variable.name}={value}"
+            f"{variable.name}={variable.text(int(value))}"
             for variable, value in zip(self.model.variables, self._observation(), strict=True)
         )
         if self._step is None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
+from warnings import warn
 
 from fsmdp.bounds.bellman import Weights
 from fsmdp.bounds.bundle import Bundled
@@ -14,7 +15,7 @@ from fsmdp.bounds.joint import Joint, Programs
 from fsmdp.bounds.plan import Plan
 from fsmdp.bounds.planner import Callback, Planner, check_callback
 from fsmdp.bounds.stagewise import Stagewise
-from fsmdp.errors import ModelError
+from fsmdp.errors import FsmdpWarning, ModelError
 from fsmdp.foundation.checks import suggest
 from fsmdp.foundation.numbers import bound_text, percent, plain
 from fsmdp.foundation.progress import bar, check_progress, stages
@@ -91,7 +92,8 @@ def plan(
 def _look_for_stuck_states(model: FactoredMDP) -> None:
     """Refuse a model in which some episodes at random meet a state that allows no action.
 
-    Of a model of which that is not ruled out, and in which drawing an action takes little.
+    Of a model of which that is not ruled out, and in which drawing an action takes little. A
+    warning says that it was not.
     """
     if model.conditions.never_stuck:
         return
@@ -99,6 +101,12 @@ def _look_for_stuck_states(model: FactoredMDP) -> None:
     if decision_work(chance.joint) <= tuned.STUCK_WORK:
         steps = min(model.horizon or tuned.STUCK_STEPS, tuned.STUCK_STEPS)
         rollout(model, "random", tuned.STUCK_EPISODES, steps=steps)
+    warn(
+        "plan: it was not proved that each state allows an action (model.conditions.never_stuck); "
+        "if one that can be reached does not, bounds say nothing of policies that go there.",
+        FsmdpWarning,
+        stacklevel=3,
+    )
 
 
 @contextmanager

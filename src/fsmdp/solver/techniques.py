@@ -40,7 +40,8 @@ from fsmdp.foundation.registry import Registry
 from fsmdp.foundation.streams import Purpose, derived_seed
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
-from fsmdp.model.supports import Booleans, family
+from fsmdp.model.projecting import Booleans
+from fsmdp.model.supports import family
 from fsmdp.model.tables import Floats, Table
 from fsmdp.model.variables import Scope, table_size
 from fsmdp.policies.resolve import array_policy, idle_policy

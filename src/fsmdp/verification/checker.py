@@ -255,7 +255,7 @@ def read(data: Any, form: Any, where: str) -> Any:
 
 
 WHOLE = range(2**31)
-VARIABLES = [{"name": str, "size": range(1, 2**16 + 1)}]
+VARIABLES = [{"name": str, "size": range(1, 2**16 + 1), "labels?": {str}}]  # labels say nothing
 CASES = [{"actions": object, "parents?": {str}, "drawn?": {str}, "table": object}]
 REWARD_FORM = {"name": str, "cases": CASES, "low": Fraction, "high": Fraction, "sigma?": Fraction}
 MODEL_FORM = {
@@ -399,7 +399,7 @@ def read_model(content: bytes) -> Model:
     good = 0 < discount <= 1 and (horizon or discount < 1)
     expect(good, "model: expected a discount from 0 to 1, below 1 without a horizon")
     about = {"variables": [[one["name"], one["size"]] for one in variables]}
-    about |= {"actions": data["actions"], "horizon": horizon, "discount": discount}
+    about |= {"actions": unlabelled(data["actions"]), "horizon": horizon, "discount": discount}
     under = [[reward[at] for reward in rewards] for at in range(len(actions))]
     parts = horizon, discount, sizes, draws, under, start, rules, allowed, ends
     return Model(about, len(variables), *parts)
@@ -521,10 +521,22 @@ def read_claim(content: bytes, model: Model) -> Claim:
     return claim
 
 
+def unlabelled(part: Any) -> Any:
+    """Variables [[name, size], ...], or actions made of variables, without labels of values."""
+    if isinstance(part, list):
+        return [one[:2] if isinstance(one, list) else one for one in part]
+    if isinstance(part, dict) and isinstance(part.get("variables"), list):
+        listed = [one for one in part["variables"] if isinstance(one, dict)]
+        kept = [{key: one[key] for key in one if key != "labels"} for one in listed]
+        return part | {"variables": kept}
+    return part
+
+
 def claim_of(given: Mapping[str, Any], members: Mapping[str, bytes], model: Model) -> Claim:
     """What a description and the arrays beside it claim of a model."""
     for what, mine in model.about.items():
-        expect(given.get(what, 0) == mine, f"the plan is for another model: {what} differ")
+        good = unlabelled(given.get(what, 0)) == mine
+        expect(good, f"the plan is for another model: {what} differ")
     scope, integer = {range(model.n_variables)}, range(-1, 2**31)
     sum_form = {"scope": scope, "counts": [[WHOLE]], "least": WHOLE, "most": WHOLE}
     form = {

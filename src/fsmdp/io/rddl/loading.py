@@ -36,7 +36,6 @@ from fsmdp.io.rddl.sources import (
     located,
     repository,
 )
-from fsmdp.model.actions import Actions, ActionSpace
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
 from fsmdp.model.conditionals import Conditional
@@ -95,7 +94,7 @@ def guarded(name: str, work: Callable[[], Result]) -> Result:
             sys.setrecursionlimit(frames)
 
 
-VERSION = 7
+VERSION = 8
 """Raised whenever the importer would build another model from the same text."""
 
 LARGEST_FILE = 2**28
@@ -173,7 +172,6 @@ def _encode(imported: Imported) -> dict[str, np.ndarray]:
         "variables": [[v.name, v.size, v.labels] for v in model.variables],
         "latents": [[v.name, v.size] for v in model.latents],
         "actions": model.actions.as_json(),
-        "action_labels": [v.labels for v in model.actions.variables],
         "conditionals": [[c.children, cases(c.cases)] for c in model.conditionals],
         "rewards": [[r.name, cases(r.cases), r.low, r.high] for r in model.rewards],
         "allowed": cases(model.allowed),
@@ -204,7 +202,7 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
     model = FactoredMDP(
         variables=[Variable(*pair) for pair in header["variables"]],
         latents=[Variable(*pair) for pair in header["latents"]],
-        actions=_labelled(actions_from_json(header["actions"]), header["action_labels"]),
+        actions=actions_from_json(header["actions"]),
         conditionals=[Conditional(names, cases(part)) for names, part in header["conditionals"]],
         rewards=[
             Reward(label, cases(part), low, high) for label, part, low, high in header["rewards"]
@@ -222,20 +220,6 @@ def _decode(arrays: Mapping[str, np.ndarray], name: str) -> Imported:
         {action: tuple(others) for action, others in header["aliases"].items()},
         header["joint_actions"],
         tuple(header["notes"]),
-    )
-
-
-def _labelled(actions: ActionSpace, labels: Sequence[Sequence[str]]) -> ActionSpace:
-    """Actions with the labels of their variables, which the form of files does not have."""
-    if not any(labels):
-        return actions
-    return Actions(
-        [
-            Variable(variable.name, variable.size, tuple(own))
-            for variable, own in zip(actions.variables, labels, strict=True)
-        ],
-        actions.at_most,
-        actions.forbidden,
     )
 
 
