@@ -328,7 +328,7 @@ def array_policy(name: str, model: Described, policy: Policy) -> ArrayPolicy:
 def idle_policy(model: FactoredMDP) -> Policy:
     """Doing nothing: the idle action, or where that is not allowed, the first that is."""
     idle = model.idle_action()
-    if not model.conditions.allowed:
+    if model.conditions.always_allows(idle):
         return idle
     arrays = idle_where_allowed(model.conditions, idle)
     return ArrayPolicy("doing nothing", model.variables, model.actions, model.horizon, arrays)

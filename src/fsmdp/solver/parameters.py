@@ -43,6 +43,8 @@ DRAWS_BETWEEN_CHECKS = 5_000_000
 """Variables drawn between two checks of the clock: some hundredths of a second, roughly."""
 RECORDED_NUMBERS = 2**24
 """Values of variables of states that are recorded at a time: 64 MiB."""
+JUDGING_SHARE = 0.5
+"""Of the time that is left, for one candidate once there is an incumbent: others wait."""
 SCREENING_EPISODES = 200
 """After which a candidate that is clearly behind is given up."""
 COMPARING_EPISODES = 1000

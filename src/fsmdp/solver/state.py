@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fsmdp.bounds.bound import StartProof
-from fsmdp.bounds.clock import Clock, Status
+from fsmdp.bounds.clock import Clock, Status, Stopped
 from fsmdp.bounds.finish import plan_of_constant
 from fsmdp.bounds.gap import Incumbent, Line, relative_gap
 from fsmdp.bounds.plan import Plan, PlannedPolicy, Record
 from fsmdp.bounds.planner import Callback, Request
 from fsmdp.bounds.problem import trivial_problem
 from fsmdp.bounds.proofs import EXACT_VALUES, SEARCH, Box, ReducedProof, StateValues
+from fsmdp.errors import PlanningError
 from fsmdp.exact.flat import all_assignments
 from fsmdp.exact.solve import ExactSolution, expected_seconds
 from fsmdp.foundation.streams import Purpose, derived_seed
@@ -207,11 +208,22 @@ class SolverState:
             fit.fitting.add_states(fit.reduced.states(states))
 
     def consider(self, name: str, reduced: Reduced, policy: PlannedPolicy) -> Judged:
-        """Judge a candidate of a reduced model, which may become the incumbent."""
+        """Judge a candidate of a reduced model, which may become the incumbent.
+
+        A PlanningError if that takes more than a share of the time that is left: decisions of some
+        policies are slow, and others are to be tried, too. The first candidate has all of it.
+        """
         own = reduced.policy(policy)
         arrays = own.compiled()
         assert arrays is not None
-        found = self.judge.consider(name, own, arrays, self.seconds(), self.searching.check)
+        clock = self.searching
+        if self.judge.incumbent is not None:
+            clock = clock.share(tuned.JUDGING_SHARE)
+        try:
+            found = self.judge.consider(name, own, arrays, self.seconds(), clock.check)
+        except Stopped:
+            self.searching.check()
+            raise PlanningError(f"{name} is too slow to be judged in time; give more.") from None
         known = self.best_of_model.get(reduced.label)
         if isinstance(policy, Greedy) and (known is None or found.mean > known[0]):
             self.best_of_model[reduced.label] = found.mean, policy
