@@ -10,15 +10,26 @@ from tests import oracle
 
 
 def conditioned(seed, *, horizon=4, discount=1.0, variables=3, actions=4, terminal=True, **options):
-    """A random model, its second half of actions under conditions, perhaps with terminal states."""
-    rng = np.random.default_rng(seed)
+    """A random model with conditions on actions, perhaps with terminal states."""
     base = random_model(
         seed, variables, actions=actions, horizon=horizon, discount=discount, **options
     )
+    return with_conditions(base, seed, terminal)
+
+
+def with_conditions(base, seed, terminal=True):
+    """A model with random conditions on all listed actions but the first, and perhaps ends."""
+    rng, actions = np.random.default_rng(seed), len(base.actions)
     names, sizes = [v.name for v in base.variables], base.sizes
+    most = min(2, len(names)) + 1
+
+    def drawn():
+        chosen = rng.choice(len(names), size=rng.integers(1, most), replace=False)
+        return sorted(chosen.tolist())
+
     allowed = []
-    for _ in range(3):
-        scope = sorted(rng.choice(len(names), size=rng.integers(1, 3), replace=False).tolist())
+    for _ in range(3 if actions > 1 else 0):
+        scope = drawn()
         table = rng.random([sizes[p] for p in scope]) < 0.6
         named = rng.choice(base.actions[1:], size=rng.integers(1, actions), replace=False)
         allowed.append(
@@ -27,7 +38,7 @@ def conditioned(seed, *, horizon=4, discount=1.0, variables=3, actions=4, termin
     ends = []
     if terminal:
         for _ in range(2):
-            scope = sorted(rng.choice(len(names), size=rng.integers(1, 3), replace=False).tolist())
+            scope = drawn()
             table = (rng.random([sizes[p] for p in scope]) < 0.2).astype(float)
             table[
                 tuple(

@@ -5,7 +5,9 @@ import numpy as np
 import fsmdp
 
 
-def _model(sizes, actions=("a", "b"), reward=1.0, horizon=3, discount=1.0, initial=None):
+def _model(
+    sizes, actions=("a", "b"), reward=1.0, horizon=3, discount=1.0, initial=None, **conditions
+):
     """Independent variables; the first one's value is rewarded, up to `reward` (None: nothing)."""
     variables = [fsmdp.Variable(f"x{i}", size) for i, size in enumerate(sizes)]
     conditionals = [
@@ -21,7 +23,7 @@ def _model(sizes, actions=("a", "b"), reward=1.0, horizon=3, discount=1.0, initi
         rewards = [fsmdp.Reward("r", [case], low=min(0.0, reward), high=max(0.0, reward))]
     actions = actions if isinstance(actions, fsmdp.Actions) else list(actions)
     return fsmdp.FactoredMDP(
-        variables, actions, conditionals, rewards, horizon, initial or {}, discount
+        variables, actions, conditionals, rewards, horizon, initial or {}, discount, **conditions
     )
 
 
@@ -52,6 +54,23 @@ DEGENERATE = {
     "an action variable of one value": _model((2, 2), _chosen(1)),
     "action variables of one and two values": _model((2, 2), _chosen(1, 2)),
     "nothing to choose and one value": _model((1,), _chosen(1), **ENDLESS),
+    "an action that is never allowed": _model((2, 2), allowed=[fsmdp.Case("a", ["x0"], [0, 0])]),
+    "one action in each state": _model(
+        (2, 2), allowed=[fsmdp.Case("a", ["x0"], [0, 1]), fsmdp.Case("b", ["x0"], [1, 0])]
+    ),
+    "over after a step": _model((2, 2), terminal=[fsmdp.Table(["x0", "x1"], [[0, 1], [1, 1]])]),
+    "over after a step, without end": _model(
+        (2, 2), terminal=[fsmdp.Table(["x0", "x1"], [[0, 1], [1, 1]])], **ENDLESS
+    ),
+    "an end and a negative reward": _model(
+        (2, 2), reward=-1.0, terminal=[fsmdp.Table("x1", [0, 1])], **ENDLESS
+    ),
+    "a value of an action variable that is never allowed": _model(
+        (2, 1), _chosen(2, 3), allowed=[fsmdp.Case(fsmdp.ANY, ["u1", "x1"], [[1], [1], [0]])]
+    ),
+    "an action that has to be taken": _model(
+        (2, 2), _chosen(2), allowed=[fsmdp.Case(fsmdp.ANY, ["x0", "u0"], [[1, 0], [0, 1]])]
+    ),
 }
 
 BASES = {

@@ -7,6 +7,7 @@ their sum; all that follows is enumeration with `fractions.Fraction`.
 from fractions import Fraction
 from itertools import product
 
+from tests.conditioned_models import is_allowed, is_terminal
 from tests.oracle import all_states, find_case
 
 
@@ -19,6 +20,12 @@ class RationalModel:
         self.discount = Fraction(model.discount)
         self.transitions = {}  # (state, action): {next state: probability}
         self.rewards = {}  # (state, action)
+        self.choices = {  # actions that are allowed; none where the episode is over
+            state: []
+            if is_terminal(model, state)
+            else [a for a in range(len(model.actions)) if is_allowed(model, state, a)]
+            for state in self.states
+        }
         for state, action in product(self.states, range(len(model.actions))):
             self.transitions[state, action] = _next_states(model, state, action)
             self.rewards[state, action] = _reward(model, state, action)
@@ -48,7 +55,10 @@ class RationalModel:
         found = []
         for _ in range(self.model.horizon):
             values = {
-                state: max(self.backup(values, state, a) for a in range(len(self.model.actions)))
+                state: max(
+                    (self.backup(values, state, a) for a in self.choices[state]),
+                    default=Fraction(0),
+                )
                 for state in self.states
             }
             found.insert(0, values)
@@ -56,13 +66,14 @@ class RationalModel:
 
     def stationary_values(self):
         """V* without a horizon, by policy iteration."""
-        policy = dict.fromkeys(self.states, 0)
+        policy = {state: next(iter(self.choices[state]), None) for state in self.states}
         while True:
             values = self._evaluated(policy)
             better = {
                 state: max(
-                    range(len(self.model.actions)),
+                    self.choices[state],
                     key=lambda a: (self.backup(values, state, a), a == policy[state]),
+                    default=None,
                 )
                 for state in self.states
             }
@@ -74,12 +85,13 @@ class RationalModel:
         """V of a stationary policy: (1 - discount * P) V = R, by Gauss-Jordan elimination."""
         rows = []
         for state in self.states:
-            after = self.transitions[state, policy[state]]
+            over = policy[state] is None
+            after = {} if over else self.transitions[state, policy[state]]
             row = [
                 Fraction(int(state == other)) - self.discount * after.get(other, 0)
                 for other in self.states
             ]
-            rows.append([*row, self.rewards[state, policy[state]]])
+            rows.append([*row, Fraction(0) if over else self.rewards[state, policy[state]]])
         for at in range(len(rows)):
             pivot = next(row for row in range(at, len(rows)) if rows[row][at])
             rows[at], rows[pivot] = rows[pivot], rows[at]
@@ -114,10 +126,10 @@ class RationalModel:
         nothing = dict.fromkeys(self.states, Fraction(0))
         following = steps if self.model.horizon is None else [*steps[1:], nothing]
         return max(
-            self.backup(after, state, action) - values[state]
+            (self.backup(after, state, action) if self.choices[state] else 0) - values[state]
             for values, after in zip(steps, following, strict=True)
             for state in self.states
-            for action in range(len(self.model.actions))
+            for action in self.choices[state] or [None]
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fsmdp
+from tests.conditioned_models import conditioned, shop
 from tests.joint_models import joint_model
 from tests.model_readers import read_all, texts
 
@@ -20,6 +21,7 @@ PROVES_NOTHING = re.compile(
 def test_both_readers_read_one_model_or_refuse(capsys):
     rng, total, reasons = np.random.default_rng(0), Counter(), Counter()
     models = [fsmdp.domains.sysadmin(3, horizon=2), *map(fsmdp.domains.random_model, range(4))]
+    models += [*map(conditioned, range(3)), shop()]
     for model in [*models, *map(joint_model, range(4))]:
         counts, why = read_all(texts(model, rng, 1500))
         total, reasons = total + counts, reasons + why

@@ -36,6 +36,7 @@ from fsmdp.solver.search.search import search
 from fsmdp.solver.state import proof_by_search
 from fsmdp.verification import checker
 from fsmdp.verification.values import start_values
+from tests.conditioned_models import shop
 from tests.mutations import damaged, mutated_data
 
 ROUNDING = 1e-9
@@ -65,6 +66,9 @@ PROBLEMS = {
     "all states, endless": (lambda: domains.sysadmin(2, **ENDLESS), by_solver),
     "listed states": (lambda: domains.sysadmin(3, **FINITE), searched),
     "listed states, endless": (lambda: domains.sysadmin(2, **ENDLESS), searched),
+    "conditions": (lambda: shop(**FINITE), by_programs),
+    "conditions, all states": (lambda: shop(**FINITE), by_solver),
+    "conditions, endless": (lambda: shop(**ENDLESS), by_solver),
     "joint actions": (lambda: domains.sysadmin(2, administrators=1, **FINITE), by_solver),
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 import fsmdp
 from fsmdp.domains import random_model
+from tests.conditioned_models import with_conditions
 from tests.odd_models import odd_model
 from tests.rational import RationalModel
 from tests.scaled_models import discounted, scaled, shifted
@@ -17,8 +18,16 @@ MODELS = 60
 
 
 def attacked(seed):
-    """A small model in an odd unit, moved by an odd constant, perhaps with odd probabilities."""
+    """A small model in an odd unit, moved by an odd constant, perhaps with odd probabilities.
+
+    Every other one has conditions on actions, and terminal states.
+    """
     rng = np.random.default_rng(seed)
+    model = _without_conditions(seed, rng)
+    return with_conditions(model, seed) if seed % 2 else model
+
+
+def _without_conditions(seed, rng):
     horizon = None if rng.random() < 0.5 else int(rng.integers(1, 6))
     discount = float(rng.choice([0.5, 0.9, 0.99])) if horizon is None else 1.0
     if rng.random() < 0.3:

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.conditioned_models import conditioned, is_allowed, is_terminal
+from tests.conditioned_models import conditioned, is_allowed, is_terminal, shop
 
 import fsmdp
+from fsmdp.policies.resolve import idle_policy
+from fsmdp.solver import parameters as tuned
 from fsmdp.solver.search.search import search
 
 SEEDS = range(6)
@@ -120,3 +122,26 @@ def test_joined_models_keep_values(seed):
     one = fsmdp.solve_exactly(model).start_value
     assert fsmdp.solve_exactly(joined.model).start_value == pytest.approx(one)
     assert fsmdp.plan(model).upper_bound == pytest.approx(one)
+
+
+def test_doing_nothing_needs_no_elimination_where_it_is_always_allowed():
+    model = shop()
+    assert idle_policy(model) == "wait"
+    asked = model.replace(allowed=[*model.allowed, fsmdp.Case("wait", ["cash"], [1, 1, 1, 0])])
+    policy = idle_policy(asked)
+    assert policy.action({"stock": 1, "cash": 2}, 1) == "wait"
+    assert policy.action({"stock": 1, "cash": 3}, 1) != "wait"
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_candidates_that_cannot_be_judged_in_time_are_dropped(share, monkeypatch):
+    monkeypatch.setattr(tuned, "JUDGING_SHARE", share)
+    plan = fsmdp.plan(shop(), exact=False, rounds=1, time_limit=20)
+    late = [line.what for line in plan.log if "too slow to be judged in time" in line.what]
+    if share:
+        assert late == []
+        assert len(plan.candidates) > 2
+    else:
+        assert late
+        assert [one.name for one in plan.candidates] == ["doing nothing"]
+    assert plan.incumbent is not None

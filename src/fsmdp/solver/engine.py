@@ -176,7 +176,8 @@ class Engine(ABC):
     def run(self, state: SolverState, clock: Clock) -> Findings:
         """Yield what is found, as it is found. `clock.check()` ends it when its time is up.
 
-        `judged = yield CandidatePolicy(...)`: what the episodes of the scheduler say of the policy.
+        `judged = yield CandidatePolicy(...)`: what the episodes of the scheduler say of the policy;
+        None if it could not be judged, for want of time.
         """
 
 
