@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import fsmdp
 from fsmdp import ModelError
 from fsmdp.cli.entry import app
 from fsmdp.reproduction import ippc as running
@@ -178,3 +179,33 @@ def test_the_page_has_a_second_part_for_2018(tmp_path):
     assert "## The problems of 2018" in text
     assert "EarthObservation-2018 1" in text
     assert "Mean score by domain" not in text
+
+
+def with_one_object(model, other, rewards):
+    """A model without an object's fluents, conditions on them and rewards: others earn no less."""
+    kept = [variable for variable in model.variables if other not in variable.name]
+    known = {variable.name for variable in kept}
+    laws = [one for one in model.conditionals if known.issuperset(one.children)]
+    assert not model.latents
+    assert all(known.issuperset(case.parents) for law in laws for case in law.cases)
+    start = dict(zip((v.name for v in model.variables), model.initial, strict=True))
+    return model.replace(
+        variables=kept,
+        conditionals=laws,
+        rewards=[one for one in model.rewards if one.name.split()[0] in rewards],
+        allowed=[case for case in model.allowed if known.issuperset(case.parents)],
+        initial={name: start[name] for name in known},
+    )
+
+
+@pytest.mark.slow
+def test_the_measured_mean_of_cooperative_recon_is_above_what_can_be_earned():
+    # V* is at most the sum of what is earned by each object where the other is left out.
+    model = fsmdp.rddl.load("CooperativeRecon_ippc2018", 1)
+    first = with_one_object(model, "obj01", ("r1", "r2"))
+    second = with_one_object(model, "obj00", ("r3", "r4"))
+    assert len(first.rewards) + len(second.rewards) == len(model.rewards)
+    most = sum(fsmdp.solve_exactly(one).start_value for one in (first, second))
+    assert most == pytest.approx(10.08384, abs=1e-6)
+    measured = measured_2018()[Problem("CooperativeRecon-2018", 1)]
+    assert max(measured.means.values()) > most
