@@ -169,6 +169,7 @@ def test_a_law_that_fails_is_refused_with_its_assignment(law, said):
             "unknown variable 'tonk'",
         ),
         ({"allowed": [Case([], ["tank"], [0, 1, 1])]}, "a case names no action"),
+        ({"allowed": [Case(["drain"] * 2, ["tank"], [0, 1, 1])]}, "an action is named twice"),
         ({"initial": {"tank": "fall"}}, "'fall' is out of range.*one of 'empty', 'half', 'full'"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.reductions.test_joining import reachable
 import fsmdp
 from fsmdp import LocalInvariant, ModelError, SumInvariant, domains, find_invariants
 from fsmdp.exact.flat import enumerate_states
-from fsmdp.model import supports
+from fsmdp.model import projecting
 from fsmdp.reductions.invariants import check_invariants, count_each_nonzero, prove
 
 SEEDS = st.integers(0, 100_000)
@@ -57,7 +57,7 @@ def test_invariants_of_random_models_hold_by_enumeration(seed):
 def test_what_is_too_large_to_look_at_is_allowed(seed, entries):
     model, _ = planted_model(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supports, "MOST_SUPPORT_ENTRIES", entries)
+        patch.setattr(projecting, "MOST_SUPPORT_ENTRIES", entries)
         found = find_invariants(model, seed)
     check_by_enumeration(model, found)
 

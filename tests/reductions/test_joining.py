@@ -25,7 +25,7 @@ from fsmdp import (
     solve_exactly,
 )
 from fsmdp.exact.flat import enumerate_states, solve_flat
-from fsmdp.model import supports
+from fsmdp.model import projecting, supports
 from fsmdp.model import supports as exclusive
 from fsmdp.model.supports import cover, exclusive_groups
 
@@ -110,7 +110,7 @@ def test_no_pair_of_a_random_model_is_called_exclusive_in_error(seed):
 def test_what_is_too_large_to_look_at_is_not_called_exclusive(seed):
     model, _ = planted_model(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supports, "MOST_SUPPORT_ENTRIES", 2 ** (seed % 5))
+        patch.setattr(projecting, "MOST_SUPPORT_ENTRIES", 2 ** (seed % 5))
         patch.setattr(supports, "MOST_CUBES", 1 + seed % 4)
         found = exclusive_groups(model)
         joined = join(model)

@@ -310,6 +310,11 @@ def as_allowed(allowed: object, inputs: Sequence[Variable]) -> tuple[Case, ...]:
             "allowed: a case names no action, so that it would say nothing; expected names of "
             "actions, or ANY."
         )
+    for case in cases:
+        if isinstance(case.actions, tuple) and len(set(case.actions)) < len(case.actions):
+            raise ModelError(
+                f"allowed, {case.label}: an action is named twice; expected each once, remove one."
+            )
     return filled_cases(cases, {one.name: one for one in inputs}, (), "allowed")
 
 
