@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.conditioned_models import shop
 from typer.testing import CliRunner
 
 import fsmdp
@@ -133,3 +134,13 @@ def test_an_unknown_policy_is_refused_with_those_that_are_known():
 
 def test_the_version_is_told():
     assert run("--version").output.strip() == fsmdp.__version__
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_simulate_says_at_most_where_episodes_end_early(ends, tmp_path):
+    fsmdp.save(shop() if ends else shop(terminal=[]), tmp_path / "shop.json")
+    done = run("simulate", str(tmp_path / "shop.json"), "--episodes", "10")
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.output.split())
+    assert ("episodes of at most 12 steps" in text) is ends
+    assert ("episodes of 12 steps" in text) is not ends

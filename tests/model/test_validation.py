@@ -1,6 +1,7 @@
 """Every mistake in a model is found when it is built, and the message says what to do."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -284,3 +285,11 @@ def test_a_thousand_machines_store_no_table_once_per_action():
     assert sum(len(mechanism.cases) for mechanism in model.dynamics.mechanisms) == 2000
     assert sum(len(m.cases.exceptions) for m in model.dynamics.mechanisms) == 1000
     assert model.n_states == 2**1000
+
+
+def test_a_row_at_the_tolerance_is_refused_as_in_exact_arithmetic():
+    # It misses 1 by 1.00000003e-9; added up in floats, by a little less than the tolerance.
+    row = [0.1557791319224462, 0.49222913270444874, 0.35199173437310505]
+    assert abs(sum(row) - 1) < 1e-9 < abs(sum(map(Fraction, row)) - 1)
+    with pytest.raises(ModelError, match="expected 1; normalise the row"):
+        FactoredMDP([Variable("x", 3)], ["a"], [Conditional("x", Case(ANY, [], row))], [], 1)
