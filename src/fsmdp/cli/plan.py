@@ -158,6 +158,7 @@ def plan_command(
         "violation": None if found.program is None else found.certificate.violation,
         **facts,
         "outcome": found.outcome,
+        "ended": found.record.ended,
         "notes": notes,
         "seconds": time.perf_counter() - began,
         "seconds_by_phase": dict(found.seconds),
@@ -301,7 +302,8 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         ("certified upper bound", f"{bound}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
-        ("gap", facts["statement"]),
+        ("gap", _gap_text(gap, facts["statement"], scale)),
+        *((("stopped", facts["ended"]),) if facts["ended"] else ()),
         *online,
         *_rows_of_program(facts, scale),
         ("seconds", f"{facts['seconds']:.2f}"),
@@ -310,6 +312,16 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         *(() if output is None else (("plan", output),)),
     )
     print_facts(str(model), facts_shown)
+
+
+def _gap_text(gap: RelativeGap | None, statement: str, scale: float) -> str:
+    """The gap that the log ends with, and what is established; one percentage, not two."""
+    if gap is None or gap.proved:
+        return statement
+    if gap.lower_limit is None:
+        return f"{percent(gap)}; {statement}"
+    earns = f"the policy earns at least {lower(gap.lower_limit, 6, scale)}"
+    return f"{percent(gap)}; {earns} with probability at least {plain(100 * gap.level, 4)} %"
 
 
 def _rows_of_program(facts: dict[str, Any], scale: float) -> list[tuple[str, str]]:

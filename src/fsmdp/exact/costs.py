@@ -34,7 +34,7 @@ CALL_SECONDS, SHARED_CALL_SECONDS = 5e-6, 3e-5
 """To begin a contraction, a pass or a look-up, alone and on all cores."""
 SHARED_STATES = 2**15
 """From which sweeps run on all cores."""
-PATH_SECONDS = 5e-7
+PATH_SECONDS = 3.5e-7
 """To follow one combination of outcomes, and find the state."""
 ENTRY_SECONDS = 3e-9
 """To back up one successor."""

@@ -167,6 +167,8 @@ DENSE_LIMIT = 2**22
 WORTH_EXPLORING = 2.0
 """Seconds that all states may take before it is tried whether those that can be reached are fewer.
 """
+EXPLORING_SHARE = 0.5
+"""Of the seconds that all states may take, for finding out."""
 FEWER = 4
 """How many times fewer than all states the reachable ones must be where both can be solved."""
 
@@ -239,7 +241,7 @@ class Exact:
             return self._reachable_only(model, refused, check)
         if self.reachable == "auto" and swept.seconds > WORTH_EXPLORING:
             try:
-                paths = costs.affordable_paths(model, swept.seconds)
+                paths = costs.affordable_paths(model, EXPLORING_SHARE * swept.seconds)
                 return _over_reachable(model, check, self.limit, paths, model.n_states // FEWER)
             except SizeError:
                 pass  # not few enough to be worth it

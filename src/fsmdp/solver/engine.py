@@ -47,7 +47,9 @@ class Finding:
     ends_turn: bool = False
     """Of an engine that runs beside others: where its turn ends if there is no time limit."""
     is_judged: ClassVar[bool] = False
-    """Whether recording simulates, which the thread of the scheduler alone does."""
+    """Whether recording changes the incumbent, which the thread of the scheduler alone does."""
+    solves: ClassVar[bool] = False
+    """Whether nothing is left to do once it is recorded."""
 
     def record(self, state: SolverState) -> Judged | None:
         """Write it into the state; what is handed back is what `yield` returns to the engine."""
@@ -139,6 +141,8 @@ class Optimal(Finding):
     policy: PlannedPolicy = field(repr=False)
     reduced: Reduced
     proved: Proved
+    is_judged: ClassVar[bool] = True
+    solves: ClassVar[bool] = True
 
     def record(self, state: SolverState) -> None:
         """Make it the incumbent."""
@@ -171,6 +175,10 @@ class Engine(ABC):
     @abstractmethod
     def applies(self, state: SolverState) -> str | float:
         """A reason why it is not to be tried, or the seconds that it may take (0 if unknown)."""
+
+    def head_start(self, state: SolverState) -> float:  # noqa: ARG002
+        """Seconds that the others wait for an engine that runs beside them."""
+        return 0.0
 
     @abstractmethod
     def run(self, state: SolverState, clock: Clock) -> Findings:
