@@ -82,6 +82,14 @@ def plan_command(
             min=0,
         ),
     ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A policy to judge and improve on: an action, a plan file, or a function of state "
+            "and step by import path. May be given several times.",
+        ),
+    ] = None,
     episodes: Annotated[
         int, typer.Option(help="Episodes to simulate the policy of other methods for.", min=2)
     ] = 1000,
@@ -126,15 +134,16 @@ def plan_command(
     silent = quiet or as_json
     # What cannot be asked for is refused before a log begins.
     state_means(weights, Basis.singles(model), model)
+    given = [_read_given(model, text) for text in policy or ()]
     if method == "auto":
         planner = find_planner(method, options | {"gap": gap, "seed": seed})
         with collect_warnings() as notes, log_shown(model, time_limit, silent) as callback:
-            found = plan(model, functions, planner, weights, callback=callback)
+            found = plan(model, functions, planner, weights, callback=callback, policies=given)
         facts = _facts_of_solver(found)
     else:
         planner = find_planner(method, options)
         with collect_warnings() as notes, working("planning", silent) as say:
-            found = plan(model, functions, planner, weights)
+            found = plan(model, functions, planner, weights, policies=given)
             if found.status is Status.INTERRUPTED:
                 episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
             say("simulating the policy")
@@ -170,6 +179,20 @@ def plan_command(
         _show_plan(model, facts, output)
     if found.status is Status.INTERRUPTED:
         raise typer.Exit(INTERRUPTED)
+
+
+def _read_given(model: Any, text: str) -> Any:
+    """A policy by name, from a plan file, or by import path."""
+    from pathlib import Path
+
+    from fsmdp.io.plans import load_plan
+    from fsmdp.io.readers import import_function, is_import_path
+
+    if text in model.actions or text == "random":
+        return text
+    if text.endswith(".npz") or Path(text).is_file():
+        return load_plan(text)
+    return import_function(text, "--policy") if is_import_path(text) else text
 
 
 def _facts_of_solver(found: Plan) -> dict[str, Any]:
@@ -320,6 +343,8 @@ def _gap_text(gap: RelativeGap | None, statement: str, scale: float) -> str:
         return statement
     if gap.lower_limit is None:
         return f"{percent(gap)}; {statement}"
+    if gap.relative_limit is None or gap.relative_limit >= 1:
+        return statement  # without a percentage
     earns = f"the policy earns at least {lower(gap.lower_limit, 6, scale)}"
     return f"{percent(gap)}; {earns} with probability at least {plain(100 * gap.level, 4)} %"
 

@@ -193,6 +193,7 @@ ENGINES: Registry[Engine] = Registry(
     entries=Engine,
     import_paths={
         "baselines": "fsmdp.solver.engines.baselines:SHORT",
+        "given-policies": "fsmdp.solver.engines.given:GIVEN",
         "exact-values": "fsmdp.solver.engines.exact:REACHABLE",
         "baselines-of-long-episodes": "fsmdp.solver.engines.baselines:LONG",
         "linear-programs": "fsmdp.solver.engines.programs:PROGRAMS",

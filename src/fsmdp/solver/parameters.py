@@ -50,6 +50,11 @@ COMPARING_EPISODES = 1000
 SCREENING_ERRORS = 2.0
 """Standard errors of the paired difference by which a candidate may be behind after screening."""
 
+# Policies that the caller has
+
+TABULATED_DECISIONS = 2**20
+"""Calls of a function that the caller gives as a policy: some seconds."""
+
 # Baselines
 
 LONG_EPISODE_STEPS = 2000

@@ -29,6 +29,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import ENGINES, Engine, Finding, Findings, Stage
+from fsmdp.solver.engines.given import given_policies
 from fsmdp.solver.judge import Judged
 from fsmdp.solver.state import SolverState
 from fsmdp.solver.warmup import warm_up
@@ -47,6 +48,7 @@ class Auto(Planner):
     """
 
     keeps_log: ClassVar[bool] = True
+    judges_policies: ClassVar[bool] = True
     gap: Fraction = None
     time_limit: Seconds = None
     rounds: Rounds = None
@@ -59,6 +61,7 @@ class Auto(Planner):
         _check_episodes(request.model)
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
         warm_up("simulator")
+        given_policies(request.model, request.policies)
 
     def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:
         """The best policy and bound that were found."""

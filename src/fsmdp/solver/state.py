@@ -25,11 +25,13 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Integers
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.resolve import ArrayPolicy
 from fsmdp.reductions.actions import ListActions
 from fsmdp.reductions.reduction import Reduced, chained, reductions_of, unchanged
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
 from fsmdp.solver import parameters as tuned
+from fsmdp.solver.engines.given import given_policies
 from fsmdp.solver.judge import Judge, Judged, arena_of
 from fsmdp.solver.search.graph import Branching, branching
 from fsmdp.solver.search.search import Found
@@ -89,6 +91,11 @@ class SolverState:
         self.projections: dict[str, list[Projection]] = {}
         self.log: list[Line] = []
         self.lock = threading.RLock()
+
+    @cached_property
+    def given(self) -> list[ArrayPolicy]:
+        """Policies that the caller has."""
+        return given_policies(self.model, self.request.policies)
 
     @cached_property
     def models(self) -> tuple[Reduced, ...]:
