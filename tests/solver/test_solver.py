@@ -20,6 +20,7 @@ from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.solver import judge as arena
 from fsmdp.solver import state as state_module
 from fsmdp.solver.engines import exact as exact_engine
+from fsmdp.solver.engines import fits
 from fsmdp.solver.engines.programs import Bounding
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.scheduler import Scheduler
@@ -333,16 +334,30 @@ def test_the_log_says_why_there_are_no_exact_values(monkeypatch):
     )
 
 
+def test_exact_values_that_are_found_end_whatever_else_is_running(monkeypatch):
+    slowed(monkeypatch, 2.0)
+
+    def fit(self, check):
+        while True:
+            check()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(fits.Fitting, "fit", fit)
+    plan = fsmdp.plan(domains.sysadmin(10), time_limit=5)
+    assert plan.incumbent.exact
+    assert plan.seconds["solver"] < 4.0
+
+
 @pytest.mark.parametrize(
-    ("options", "ended"),
+    ("machines", "options", "ended"),
     [
-        ({"exact": False, "gap": 0.9, "time_limit": 20}, "the gap is as small as asked for"),
-        ({"exact": False, "time_limit": 1}, "time is up"),
-        ({"exact": False, "rounds": 0}, "nothing is left to try"),
-        ({}, "solved"),
+        (10, {"exact": False, "gap": 0.9, "time_limit": 20}, "the gap is as small as asked for"),
+        (40, {"exact": False, "time_limit": 1}, "time is up"),
+        (12, {"exact": False, "rounds": 0}, "nothing is left to try"),
+        (10, {}, "solved"),
     ],
 )
-def test_a_plan_says_why_it_ended(options, ended):
-    plan = fsmdp.plan(domains.sysadmin(10, horizon=6), **options)
+def test_a_plan_says_why_it_ended(machines, options, ended):
+    plan = fsmdp.plan(domains.sysadmin(machines, horizon=12), **options)
     assert plan.record.ended == ended
     assert ended in plan.log[-1].what

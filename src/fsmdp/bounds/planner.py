@@ -18,6 +18,7 @@ from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.kinds import SWITCH, Number, OneOf, Whole, check_options
 from fsmdp.foundation.numbers import upper
+from fsmdp.foundation.threads import one_blas_thread
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.reductions.invariants import Invariant, check_invariants
@@ -132,7 +133,7 @@ class Planner:
         request = Request(units.model, basis, weights, options, units, tuple(policies))
         self.prepare(request)
         clock = Clock(self.time_limit)
-        with clock.listening():
+        with clock.listening(), one_blas_thread():
             found = units.plan(self.respond(request, clock, callback))
         warn_if_trivial(found, model.largest_size_of_return)
         return found

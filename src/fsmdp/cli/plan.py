@@ -85,7 +85,7 @@ def plan_command(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TEXT",
+            metavar="POLICY",
             help="A policy to judge and improve on: an action, a plan file, or a function of state "
             "and step by import path. May be given several times.",
         ),
