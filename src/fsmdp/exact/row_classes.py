@@ -204,10 +204,14 @@ class ClassPlan:
         return sum(one.work for one in self.passes)
 
     @property
-    def look_ups(self) -> int:
-        """Of a sweep, of classes and of states."""
-        states = len(self.over_states) + bool(self.over_classes)
-        return self.n_classes * len(self.over_classes) + self.model.n_states * states
+    def class_look_ups(self) -> int:
+        """Of a sweep, by combinations of classes."""
+        return self.n_classes * len(self.over_classes)
+
+    @property
+    def state_look_ups(self) -> int:
+        """Of a sweep, by states."""
+        return self.model.n_states * (len(self.over_states) + bool(self.over_classes))
 
     @property
     def rounding(self) -> float:
