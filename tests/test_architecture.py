@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 MOST_HOPS = 25
 
 FOLLOW = """
-import contextlib, io, sys
+import contextlib, io, sys, threading
 
 hops, sys.argv = set(sys.argv[1].split()), ["fsmdp", *sys.argv[2:]]
 from fsmdp.cli import entry
@@ -31,6 +31,7 @@ def note(frame, event, _):
 
 
 sys.setprofile(note)
+threading.setprofile(note)
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     entry.run()
 sys.setprofile(None)

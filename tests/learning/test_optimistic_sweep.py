@@ -219,6 +219,14 @@ def test_where_states_are_too_many_the_program_bounds_and_candidates_act(monkeyp
     assert history.optimistic
 
 
+def test_what_a_sweep_takes_is_that_of_contraction_whatever_laws_are_alike(monkeypatch):
+    """A skeleton, all of whose laws are alike, would be solved by row classes in no time."""
+    model = fsmdp.domains.sysadmin(12, horizon=5)
+    assert hopeful(model).optimistic_sweep is not None
+    monkeypatch.setattr("fsmdp.exact.costs.CONTRACTION_SECONDS", 1.0)
+    assert hopeful(model).optimistic_sweep is None
+
+
 def test_joint_actions_are_left_to_the_program():
     model = fsmdp.domains.sysadmin(3, horizon=4, administrators=2)
     learner = hopeful(model)

@@ -2,20 +2,25 @@
 
 import gc
 import threading
+import time
 import weakref
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.supply_chain import supply_chain
 
 import fsmdp
-from fsmdp import Auto, Basis, ModelError, domains, evaluate_exactly, solve_exactly
+from fsmdp import Auto, Basis, Exact, ModelError, domains, evaluate_exactly, solve_exactly
 from fsmdp.bounds.clock import Clock
 from fsmdp.bounds.normalise import unchanged
 from fsmdp.bounds.planner import Request
 from fsmdp.policies.resolve import array_policy, resolve
 from fsmdp.solver import judge as arena
+from fsmdp.solver import state as state_module
+from fsmdp.solver.engines import exact as exact_engine
+from fsmdp.solver.engines import fits
 from fsmdp.solver.engines.programs import Bounding
 from fsmdp.solver.judge import Judge
 from fsmdp.solver.scheduler import Scheduler
@@ -197,7 +202,7 @@ def test_bad_options_are_refused(options, message):
 
 def test_the_log_ends_with_what_the_plan_says_of_its_policy():
     plan = fsmdp.plan(domains.sysadmin(12, horizon=5), rounds=1, exact=False)
-    assert plan.log[-1].what.endswith("in fresh episodes")
+    assert "in fresh episodes; stopped: " in plan.log[-1].what
     assert plan.log[-1].incumbent == plan.incumbent.mean
     assert plan.log[-1].standard_error == plan.incumbent.standard_error
     assert plan.log[-1].gap == float(plan.gap)
@@ -273,3 +278,86 @@ def test_programs_are_freed_when_a_plan_is_there(limits, monkeypatch):
     if thread() is not None:  # left behind: it ends by itself
         thread().join()
     assert thread() is None
+
+
+@pytest.mark.parametrize("ends", [{}, {"horizon": None, "discount": 0.9}], ids=["steps", "endless"])
+def test_a_supply_chain_with_action_variables_latents_and_wide_tables_is_solved(ends):
+    model = supply_chain(**ends)
+    assert model.n_states == 32_768
+    plan = fsmdp.plan(model, time_limit=30)
+    assert plan.incumbent.exact
+    assert plan.record.ended == "solved"
+    expected = fsmdp.solve_exactly(model).start_value
+    assert plan.incumbent.mean == pytest.approx(expected, abs=1e-6)
+
+
+def slowed(monkeypatch, seconds):
+    """Exact values take so long, and are expected to take `seconds`."""
+    solve = Exact.solve
+
+    def wait_and_solve(self, model, check):
+        ends = time.perf_counter() + seconds
+        while time.perf_counter() < ends:
+            check()
+            time.sleep(0.01)
+        return solve(self, model, check)
+
+    monkeypatch.setattr(exact_engine.Exact, "solve", wait_and_solve)
+    monkeypatch.setattr(state_module, "expected_seconds", lambda model: seconds)
+
+
+def test_exact_values_that_take_most_of_the_time_go_on_beside_others_and_end_the_plan(monkeypatch):
+    slowed(monkeypatch, 3.0)
+    plan = fsmdp.plan(domains.sysadmin(10), time_limit=6)
+    assert plan.incumbent.exact
+    tried = [line.what for line in plan.log]
+    assert any("program of singles" in what for what in tried)  # the others did not wait
+    assert tried[-1] == "exact values, solved"
+    assert plan.seconds["solver"] < 5.5  # it ends at once, not at the limit
+
+
+def test_others_wait_for_exact_values_that_are_expected_soon(monkeypatch):
+    slowed(monkeypatch, 0.5)
+    plan = fsmdp.plan(domains.sysadmin(10), time_limit=10)
+    assert plan.incumbent.exact
+    assert not any("program" in line.what for line in plan.log)
+
+
+def test_the_log_says_why_there_are_no_exact_values(monkeypatch):
+    large = fsmdp.plan(domains.sysadmin(50, horizon=3), time_limit=1.5)
+    assert any("exact values: " in line.what for line in large.log)
+    slowed(monkeypatch, 1000.0)
+    late = fsmdp.plan(domains.sysadmin(9, horizon=5), time_limit=1.5)
+    (said,) = [line.what for line in late.log if line.what.startswith("exact values")]
+    assert said == (
+        "exact values: not found in time; all states are expected to take 1000 s on one core"
+    )
+
+
+def test_exact_values_that_are_found_end_whatever_else_is_running(monkeypatch):
+    slowed(monkeypatch, 2.0)
+
+    def fit(self, check):
+        while True:
+            check()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(fits.Fitting, "fit", fit)
+    plan = fsmdp.plan(domains.sysadmin(10), time_limit=5)
+    assert plan.incumbent.exact
+    assert plan.seconds["solver"] < 4.0
+
+
+@pytest.mark.parametrize(
+    ("machines", "options", "ended"),
+    [
+        (10, {"exact": False, "gap": 0.9, "time_limit": 20}, "the gap is as small as asked for"),
+        (40, {"exact": False, "time_limit": 1}, "time is up"),
+        (12, {"exact": False, "rounds": 0}, "nothing is left to try"),
+        (10, {}, "solved"),
+    ],
+)
+def test_a_plan_says_why_it_ended(machines, options, ended):
+    plan = fsmdp.plan(domains.sysadmin(machines, horizon=12), **options)
+    assert plan.record.ended == ended
+    assert ended in plan.log[-1].what

@@ -54,6 +54,7 @@ class Record:
     choices: tuple[str, ...] = ()  # what was chosen, and why
     candidates: tuple[Candidate, ...] = ()  # for the policy
     lines: tuple[Line, ...] = ()  # one an improvement of the policy or the bound
+    ended: str = ""  # why planning ended, where the planner says so
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

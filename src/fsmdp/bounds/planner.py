@@ -18,6 +18,7 @@ from fsmdp.errors import ModelError, TrivialBoundWarning
 from fsmdp.foundation.checks import show
 from fsmdp.foundation.kinds import SWITCH, Number, OneOf, Whole, check_options
 from fsmdp.foundation.numbers import upper
+from fsmdp.foundation.threads import one_blas_thread
 from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.reductions.invariants import Invariant, check_invariants
@@ -50,6 +51,8 @@ class Request:
     options: Mapping[str, Any]
     units: Normalised
     """How numbers of the model, whose rewards are normalised, are those of the user."""
+    policies: tuple[Any, ...] = ()
+    """That the caller has, to be judged and improved on."""
 
 
 class Planner:
@@ -61,6 +64,7 @@ class Planner:
     __slots__ = ()
     time_limit: Seconds
     keeps_log: ClassVar[bool] = False
+    judges_policies: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -94,6 +98,7 @@ class Planner:
         mini_bucket: int | None = None,
         invariants: Sequence[Invariant] | None = None,
         callback: Callback | None = None,
+        policies: Sequence[Any] = (),
     ) -> Plan:
         """A policy for the model and a certified upper bound on what any policy can earn.
 
@@ -103,7 +108,8 @@ class Planner:
         last, the entries of a table at most, no network is too wide, and bounds are less tight.
         `invariants` of the model restrict the states of the bound; they are proved again, and the
         solver finds its own unless some, or none, are given.
-        `callback` is called with each line of the log, if the planner keeps one.
+        `callback` is called with each line of the log, if the planner keeps one. `policies` that
+        the caller has are judged and improved on, by a planner that does so.
         """
         check_model(model, "plan")
         if callback is not None and not self.keeps_log:
@@ -120,10 +126,14 @@ class Planner:
         if invariants is not None:
             options["invariants"] = check_invariants(invariants, model)
         units = normalise(model) if self.normalises else unchanged(model)
-        request = Request(units.model, basis, weights, options, units)
+        if len(policies) and not self.judges_policies:
+            raise ModelError(
+                "policies: only the solver judges policies; leave them out, or use method='auto'."
+            )
+        request = Request(units.model, basis, weights, options, units, tuple(policies))
         self.prepare(request)
         clock = Clock(self.time_limit)
-        with clock.listening():
+        with clock.listening(), one_blas_thread():
             found = units.plan(self.respond(request, clock, callback))
         warn_if_trivial(found, model.largest_size_of_return)
         return found

@@ -82,6 +82,14 @@ def plan_command(
             min=0,
         ),
     ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POLICY",
+            help="A policy to judge and improve on: an action, a plan file, or a function of state "
+            "and step by import path. May be given several times.",
+        ),
+    ] = None,
     episodes: Annotated[
         int, typer.Option(help="Episodes to simulate the policy of other methods for.", min=2)
     ] = 1000,
@@ -126,15 +134,16 @@ def plan_command(
     silent = quiet or as_json
     # What cannot be asked for is refused before a log begins.
     state_means(weights, Basis.singles(model), model)
+    given = [_read_given(model, text) for text in policy or ()]
     if method == "auto":
         planner = find_planner(method, options | {"gap": gap, "seed": seed})
         with collect_warnings() as notes, log_shown(model, time_limit, silent) as callback:
-            found = plan(model, functions, planner, weights, callback=callback)
+            found = plan(model, functions, planner, weights, callback=callback, policies=given)
         facts = _facts_of_solver(found)
     else:
         planner = find_planner(method, options)
         with collect_warnings() as notes, working("planning", silent) as say:
-            found = plan(model, functions, planner, weights)
+            found = plan(model, functions, planner, weights, policies=given)
             if found.status is Status.INTERRUPTED:
                 episodes = min(episodes, EPISODES_WHEN_INTERRUPTED)
             say("simulating the policy")
@@ -158,6 +167,7 @@ def plan_command(
         "violation": None if found.program is None else found.certificate.violation,
         **facts,
         "outcome": found.outcome,
+        "ended": found.record.ended,
         "notes": notes,
         "seconds": time.perf_counter() - began,
         "seconds_by_phase": dict(found.seconds),
@@ -169,6 +179,20 @@ def plan_command(
         _show_plan(model, facts, output)
     if found.status is Status.INTERRUPTED:
         raise typer.Exit(INTERRUPTED)
+
+
+def _read_given(model: Any, text: str) -> Any:
+    """A policy by name, from a plan file, or by import path."""
+    from pathlib import Path
+
+    from fsmdp.io.plans import load_plan
+    from fsmdp.io.readers import import_function, is_import_path
+
+    if text in model.actions or text == "random":
+        return text
+    if text.endswith(".npz") or Path(text).is_file():
+        return load_plan(text)
+    return import_function(text, "--policy") if is_import_path(text) else text
 
 
 def _facts_of_solver(found: Plan) -> dict[str, Any]:
@@ -301,7 +325,8 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         ("certified upper bound", f"{bound}, by {facts['proof']}"),
         ("policy", facts["policy"]),
         ("policy earns", earns),
-        ("gap", facts["statement"]),
+        ("gap", _gap_text(gap, facts["statement"], scale)),
+        *((("stopped", facts["ended"]),) if facts["ended"] else ()),
         *online,
         *_rows_of_program(facts, scale),
         ("seconds", f"{facts['seconds']:.2f}"),
@@ -310,6 +335,18 @@ def _show_plan(model: Any, facts: dict[str, Any], output: str | None) -> None:
         *(() if output is None else (("plan", output),)),
     )
     print_facts(str(model), facts_shown)
+
+
+def _gap_text(gap: RelativeGap | None, statement: str, scale: float) -> str:
+    """The gap that the log ends with, and what is established; one percentage, not two."""
+    if gap is None or gap.proved:
+        return statement
+    if gap.lower_limit is None:
+        return f"{percent(gap)}; {statement}"
+    if gap.relative_limit is None or gap.relative_limit >= 1:
+        return statement  # without a percentage
+    earns = f"the policy earns at least {lower(gap.lower_limit, 6, scale)}"
+    return f"{percent(gap)}; {earns} with probability at least {plain(100 * gap.level, 4)} %"
 
 
 def _rows_of_program(facts: dict[str, Any], scale: float) -> list[tuple[str, str]]:

@@ -52,6 +52,11 @@ class Branch:
         return sum(step.work for step in self.steps) + sum(b.work for b in self.branches)
 
     @cached_property
+    def n_steps(self) -> int:
+        """Contractions for all actions."""
+        return len(self.steps) + sum(b.n_steps for b in self.branches)
+
+    @cached_property
     def largest(self) -> int:
         """Entries of the largest array."""
         return max([1, *(step.entries for step in self.steps), *(b.largest for b in self.branches)])

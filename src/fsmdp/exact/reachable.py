@@ -20,6 +20,7 @@ from fsmdp.errors import SizeError
 from fsmdp.exact.flat import Actions, action_type
 from fsmdp.exact.sweeps import threads
 from fsmdp.foundation.checks import show_count, show_memory
+from fsmdp.model.conditionals import Mechanism
 from fsmdp.model.flat import flatten_model
 from fsmdp.model.lookup import (
     CompiledConditions,
@@ -66,6 +67,7 @@ class Rules(NamedTuple):
     row_start: Integers  # (n_rows + 1,)
     row_outcome: Integers  # of positive probability only
     row_probability: Floats
+    row_key: Integers  # (n_outcomes, n_words) the bits of a state's key that an outcome sets
 
 
 def flat_rules(model: FactoredMDP) -> Rules:
@@ -83,7 +85,41 @@ def flat_rules(model: FactoredMDP) -> Rules:
         row_probability=np.concatenate(
             [table[where] for table, where in zip(tables, positive, strict=True)]
         ),
+        row_key=np.concatenate(
+            [
+                _outcome_keys(model, mechanism)[outcome]
+                for (_, outcome), mechanism in zip(
+                    positive, _mechanism_of_tables(model), strict=True
+                )
+            ]
+        ),
     )
+
+
+def _mechanism_of_tables(model: FactoredMDP) -> list[Mechanism]:
+    """The mechanism that each table belongs to, in the order of `flatten_model`."""
+    return [mechanism for mechanism in model.dynamics.mechanisms for _ in mechanism.cases]
+
+
+def _outcome_keys(model: FactoredMDP, mechanism: Mechanism) -> Integers:
+    """For each joint outcome of a mechanism, the bits of the next state's key: (n, n_words)."""
+    packing, sizes = pack_all(model.sizes), model.dynamics.drawn_sizes
+    found = np.zeros((1, packing.kept.shape[1]), dtype=np.int64)
+    for child in mechanism.children:
+        found = np.repeat(found, sizes[child], axis=0)
+        if child < len(model.sizes):  # latents are forgotten
+            values = np.tile(np.arange(sizes[child]), len(found) // sizes[child])
+            found[:, packing.word[child]] |= values << packing.shift[child]
+    return found
+
+
+@compiled(inline="always")
+def write_outcome(rules: Rules, mechanism: int, outcome: int, values: Integers) -> None:
+    """Write what a mechanism draws into the slots of its children."""
+    first, last = rules.child_start[mechanism], rules.child_start[mechanism + 1] - 1
+    for child in range(last, first - 1, -1):
+        values[rules.child_slot[child]] = outcome % rules.child_size[child]
+        outcome //= rules.child_size[child]
 
 
 @compiled()
@@ -112,15 +148,21 @@ def follow_all(
     """
     kernels, reward_lookup = rules.kernels, rules.rewards
     n_mechanisms, n_variables = len(kernels.defaults), rules.n_variables
-    tables, reward_tables = kernels.defaults.copy(), reward_lookup.defaults.copy()
+    tables = kernels.defaults.copy()
+    terms = np.zeros(len(reward_lookup.defaults))
+    usual_terms = np.zeros(len(reward_lookup.defaults))
     values = np.zeros(rules.n_slots, dtype=np.int64)
-    at, row_end = np.zeros(n_mechanisms, dtype=np.int64), np.zeros(n_mechanisms, dtype=np.int64)
-    chance = np.ones(n_mechanisms + 1)
-    key = np.zeros(keys.shape[1], dtype=np.int64)
     looks_at_drawn = np.zeros(len(kernels.offset) - 1, dtype=np.bool_)
     for table in range(len(looks_at_drawn)):
         for i in range(kernels.input_start[table], kernels.input_start[table + 1]):
             looks_at_drawn[table] |= kernels.input_slot[i] >= n_variables
+    any_drawn = looks_at_drawn.any()
+    usual = np.zeros(n_mechanisms, dtype=np.int64)  # rows under the default of each mechanism
+    rows = np.zeros(n_mechanisms, dtype=np.int64)
+    branching = np.zeros(n_mechanisms, dtype=np.int64)  # mechanisms whose outcomes are tried
+    at, row_end = np.zeros(n_mechanisms, dtype=np.int64), np.zeros(n_mechanisms, dtype=np.int64)
+    chance = np.ones(n_mechanisms + 1)
+    keys_so_far = np.zeros((n_mechanisms + 1, keys.shape[1]), dtype=np.int64)
     followed = 0
     while state < end:
         n_entries = starts[state * rules.n_actions]
@@ -129,6 +171,13 @@ def follow_all(
         unpack(packing, keys[state], values)
         over = is_over(rules.conditions, values)
         stuck = not over
+        for mechanism in range(n_mechanisms):
+            if not (over or looks_at_drawn[tables[mechanism]]):
+                usual[mechanism] = locate(kernels, tables[mechanism], values)
+        rows[:] = usual
+        for term in range(len(terms)):
+            place = locate(reward_lookup, reward_lookup.defaults[term], values)
+            usual_terms[term] = rules.reward_means[place]
         for action in range(rules.n_actions):
             row = state * rules.n_actions + action
             if over or not is_allowed(rules.conditions, action, values):
@@ -136,49 +185,58 @@ def follow_all(
                 starts[row + 1] = n_entries
                 continue
             stuck = False
-            select(reward_lookup, action, reward_tables)
-            total = 0.0
-            for term in range(len(reward_tables)):
-                total += rules.reward_means[locate(reward_lookup, reward_tables[term], values)]
-            rewards[row] = total
-            deselect(reward_lookup, action, reward_tables)
+            terms[:] = usual_terms
+            first, last = reward_lookup.exception_start[action : action + 2]
+            for e in range(first, last):
+                place = locate(reward_lookup, reward_lookup.exception_table[e], values)
+                terms[reward_lookup.exception_item[e]] = rules.reward_means[place]
+            rewards[row] = terms.sum()
             first_entry = n_entries
             select(kernels, action, tables)
-            # Mechanisms that look at current values alone multiply: too many is seen beforehand.
-            least = 1.0
+            for e in range(kernels.exception_start[action], kernels.exception_start[action + 1]):
+                mechanism = kernels.exception_item[e]
+                if not looks_at_drawn[tables[mechanism]]:
+                    rows[mechanism] = locate(kernels, tables[mechanism], values)
+            # What is certain is written down once. Mechanisms that look at current values alone
+            # multiply: too many is seen beforehand.
+            n_branching, least = 0, 1.0
+            keys_so_far[0] = 0
             for mechanism in range(n_mechanisms):
-                if looks_at_drawn[tables[mechanism]]:
-                    continue
-                place = locate(kernels, tables[mechanism], values)
-                least *= rules.row_start[place + 1] - rules.row_start[place]
+                if not looks_at_drawn[tables[mechanism]]:
+                    entry = rules.row_start[rows[mechanism]]
+                    count = rules.row_start[rows[mechanism] + 1] - entry
+                    least *= count
+                    if count == 1:
+                        keys_so_far[0] |= rules.row_key[entry]
+                        if any_drawn:
+                            write_outcome(rules, mechanism, rules.row_outcome[entry], values)
+                        continue
+                branching[n_branching] = mechanism
+                n_branching += 1
             if least > most - followed:
                 return TOO_MANY, state, n_found, n_entries, followed
             level = 0
-            place = locate(kernels, tables[0], values)
-            at[0], row_end[0] = rules.row_start[place], rules.row_start[place + 1]
             while level >= 0:
-                if at[level] == row_end[level]:
-                    level -= 1
-                    continue
-                outcome = rules.row_outcome[at[level]]
-                chance[level + 1] = chance[level] * rules.row_probability[at[level]]
-                at[level] += 1
-                first, last = rules.child_start[level], rules.child_start[level + 1] - 1
-                for child in range(last, first - 1, -1):
-                    values[rules.child_slot[child]] = outcome % rules.child_size[child]
-                    outcome //= rules.child_size[child]
-                if level < n_mechanisms - 1:
+                if level < n_branching:
+                    mechanism = branching[level]
+                    if at[level] == row_end[level]:  # nothing is begun here
+                        place = rows[mechanism]
+                        if looks_at_drawn[tables[mechanism]]:
+                            place = locate(kernels, tables[mechanism], values)
+                        at[level] = rules.row_start[place]
+                        row_end[level] = rules.row_start[place + 1]
+                    entry = at[level]
+                    at[level] += 1
+                    chance[level + 1] = chance[level] * rules.row_probability[entry]
+                    keys_so_far[level + 1] = keys_so_far[level] | rules.row_key[entry]
+                    if any_drawn:
+                        write_outcome(rules, mechanism, rules.row_outcome[entry], values)
                     level += 1
-                    place = locate(kernels, tables[level], values)
-                    at[level], row_end[level] = rules.row_start[place], rules.row_start[place + 1]
                     continue
                 followed += 1
                 if followed > most:
                     return TOO_MANY, state, n_found, n_entries, followed
-                key[:] = 0
-                for variable in range(n_variables):
-                    value = values[n_variables + variable]
-                    key[packing.word[variable]] |= value << packing.shift[variable]
+                key = keys_so_far[n_branching]
                 slot = find(keys, slots, key)
                 number = slots[slot]
                 if number < 0:
@@ -192,14 +250,20 @@ def follow_all(
                 # Different latents may lead to the same state.
                 known = marks[number]
                 if first_entry <= known < n_entries and targets[known] == number:
-                    probabilities[known] += chance[n_mechanisms]
+                    probabilities[known] += chance[n_branching]
                 else:
                     if n_entries == len(targets):
                         return FULL, state, n_found, n_entries, followed
                     targets[n_entries] = number
-                    probabilities[n_entries] = chance[n_mechanisms]
+                    probabilities[n_entries] = chance[n_branching]
                     marks[number] = n_entries
                     n_entries += 1
+                level -= 1
+                while level >= 0 and at[level] == row_end[level]:
+                    level -= 1
+            for e in range(kernels.exception_start[action], kernels.exception_start[action + 1]):
+                mechanism = kernels.exception_item[e]
+                rows[mechanism] = usual[mechanism]
             deselect(kernels, action, tables)
             starts[row + 1] = n_entries
         if stuck:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsmdp.errors import ModelError, PlanningError, PolicyError, SizeError
+from fsmdp.exact import costs
 from fsmdp.exact.contraction import Branch, plan_contractions
 from fsmdp.exact.flat import (
     ENTRY_LIMIT,
@@ -22,6 +23,7 @@ from fsmdp.exact.flat import (
     enumerate_states,
     solve_flat,
 )
+from fsmdp.exact.row_classes import ClassPlan, plan_classes
 from fsmdp.foundation.checks import (
     as_number,
     as_step,
@@ -162,15 +164,13 @@ class ExactSolution(Rebuilt):
 
 DENSE_LIMIT = 2**22
 """Entries of transition matrices up to which writing them out is the quickest."""
-CHEAP_WORK, CHEAP_SECONDS = 2**34, 20.0
-"""Multiplications, and about how long one core takes for them, up to which all states are solved.
+WORTH_EXPLORING = 2.0
+"""Seconds that all states may take before it is tried whether those that can be reached are fewer.
 """
-PATH_COST = 2**8
-"""About how many multiplications following one combination of outcomes takes."""
+EXPLORING_SHARE = 0.5
+"""Of the seconds that all states may take, for finding out."""
 FEWER = 4
 """How many times fewer than all states the reachable ones must be where both can be solved."""
-ENDLESS_SWEEPS = 100
-"""Sweeps that an infinite horizon is taken to need when costs are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,19 +234,18 @@ class Exact:
             solution._enumerated.append(flat)
             return solution
         try:
-            plan, keep_all = fit(model, self.limit)
+            swept = all_states(model, self.limit, check)
         except SizeError as refused:
             if self.reachable is False:
                 raise
             return self._reachable_only(model, refused, check)
-        sweeps = ENDLESS_SWEEPS if model.horizon is None else model.horizon
-        if self.reachable == "auto" and plan.work * sweeps > CHEAP_WORK:
+        if self.reachable == "auto" and swept.seconds > WORTH_EXPLORING:
             try:
-                paths = min(plan.work, plan.work * sweeps // PATH_COST)
+                paths = costs.affordable_paths(model, EXPLORING_SHARE * swept.seconds)
                 return _over_reachable(model, check, self.limit, paths, model.n_states // FEWER)
             except SizeError:
                 pass  # not few enough to be worth it
-        return sweep_back(model, plan, keep_all, check)
+        return swept.solve(check)
 
     def _is_tiny(self, model: FactoredMDP) -> bool:
         rows = 1 if model.horizon is None else 2 * model.horizon + 1
@@ -268,16 +267,54 @@ def solve_exactly(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> ExactSolution
     return Exact(limit).plan(check_model(model, "solve_exactly"))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AllStates:
+    """How the values of all states are found, and about how long that takes on one core."""
+
+    model: FactoredMDP
+    plan: Branch | ClassPlan
+    keep_all: bool
+    """Whether values of all steps are kept, not of the first alone."""
+    seconds: float
+
+    def solve(self, check: Callable[[], None]) -> ExactSolution:
+        """Values and actions; `check` is called again and again, and may raise to end it."""
+        if isinstance(self.plan, Branch):
+            return sweep_back(self.model, self.plan, self.keep_all, check)
+        return sweep_classes(self.plan, self.keep_all, check)
+
+
+def all_states(
+    model: FactoredMDP, limit: int, check: Callable[[], None] = lambda: None
+) -> AllStates:
+    """The cheaper of contraction and row classes that fits; a SizeError if neither does."""
+    found: list[AllStates] = []
+    refused = None
+    try:
+        plan, keep_all = fit(model, limit)
+        found.append(AllStates(model, plan, keep_all, costs.contraction_seconds(model, plan)))
+    except SizeError as error:
+        refused = error
+    classes = plan_classes(model, limit, check) if model.n_states <= limit else None
+    if classes is not None:
+        needed = classes.entries() + 2 * model.n_states + _action_entries(model)
+        if needed <= limit:
+            seconds = costs.class_seconds(model, classes)
+            found.append(AllStates(model, classes, _keeps_all(model, needed, limit), seconds))
+    if not found:
+        assert refused is not None
+        raise refused
+    return min(found, key=lambda one: one.seconds)
+
+
 def expected_seconds(model: FactoredMDP, limit: int = ENTRY_LIMIT) -> float | None:
     """About how long all states take on one core; None where they do not fit."""
     if can_enumerate(model, min(limit, DENSE_LIMIT)):
-        return 0.0
+        return costs.matrix_seconds(model)
     try:
-        plan, _ = fit(model, limit)
+        return all_states(model, limit).seconds
     except SizeError:
         return None
-    sweeps = ENDLESS_SWEEPS if model.horizon is None else model.horizon
-    return CHEAP_SECONDS * plan.work * sweeps / CHEAP_WORK
 
 
 def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:
@@ -291,8 +328,7 @@ def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:
     from fsmdp.exact.sweeps import sweep_entries
 
     plan = plan_contractions(model, limit)
-    tables = -(-(horizon or 1) * n_states * action_type(model).itemsize // 8)
-    needed = sweep_entries(model, plan) + 2 * n_states + tables
+    needed = sweep_entries(model, plan) + 2 * n_states + _action_entries(model)
     if needed > limit:
         steps = "1 step" if horizon is None else f"{horizon} steps"
         what = (
@@ -301,7 +337,17 @@ def fit(model: FactoredMDP, limit: int) -> tuple[Branch, bool]:
             f"{show_count(needed)} numbers"
         )
         raise _too_large(where, what, needed, limit)
-    return plan, horizon is None or needed + (horizon - 1) * n_states <= limit
+    return plan, _keeps_all(model, needed, limit)
+
+
+def _action_entries(model: FactoredMDP) -> int:
+    """Numbers of eight bytes that the actions of all steps take."""
+    return -(-(model.horizon or 1) * model.n_states * action_type(model).itemsize // 8)
+
+
+def _keeps_all(model: FactoredMDP, needed: int, limit: int) -> bool:
+    """Whether values of all steps fit beside what is needed, which has those of two."""
+    return model.horizon is None or needed + (model.horizon - 1) * model.n_states <= limit
 
 
 def _too_large(where: str, what: str, needed: int, limit: int) -> SizeError:
@@ -333,6 +379,22 @@ def sweep_back(
         sweeper.best(later, values, actions, tie, check)
 
     parts = model, model.n_states, back_up, backup_rounding(model, 0), keep_all
+    values, actions, accuracy = back_up_all(*parts)
+    return ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
+
+
+def sweep_classes(plan: ClassPlan, keep_all: bool, check: Callable[[], None]) -> ExactSolution:
+    """Values of all states, by row classes."""
+    from fsmdp.exact.class_sweeps import ClassSweeper
+
+    model = plan.model
+    sweeper = ClassSweeper(plan, action_type(model))
+
+    def back_up(later: Floats, values: Floats, actions: Actions, tie: float, row: int) -> None:  # noqa: ARG001
+        sweeper.best(later, values, actions, tie, check)
+
+    rounding = backup_rounding(model, 0) + plan.rounding * model.largest_size_of_return
+    parts = model, model.n_states, back_up, rounding, keep_all
     values, actions, accuracy = back_up_all(*parts)
     return ExactSolution(model, values, actions, None, accuracy.error, accuracy.loss)
 

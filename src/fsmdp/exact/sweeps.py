@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from fsmdp.compiled import compiled
 from fsmdp.exact.contraction import Branch, Contraction, axis_sizes, drawn_axis
 from fsmdp.exact.flat import all_assignments
+from fsmdp.exact.state_rewards import reward_scopes, state_rewards, terminal_states
 from fsmdp.foundation.threads import cores
-from fsmdp.model.cases import Cases, common_groups
+from fsmdp.model.cases import Cases
 from fsmdp.model.extremes import best_in_box, sort_descending
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Table, bound_table, read_only
+from fsmdp.model.tables import Floats, Table, read_only
 
 Integers = NDArray[np.int64]
 Whole = NDArray[np.unsignedinteger]
@@ -293,7 +294,7 @@ Boxes = Sequence[Sequence[Ends]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Step:
+class Step:
     """A contraction with its numbers."""
 
     loops: Loops
@@ -302,6 +303,7 @@ class _Step:
     high: Floats | None = None  # upper ends, where `table` holds the lower ends of a box
 
     def run(self, after: Floats, before: Floats, begin: int, end: int) -> None:
+        """Contract a range of pieces."""
         where = self.offsets, self.loops, begin, end
         if self.high is None:
             contract(after, before, self.table, *where)
@@ -328,10 +330,10 @@ class Sweeper:
     def __init__(self, model: FactoredMDP, plan: Branch, boxes: Boxes | None = None) -> None:
         self.model, self._plan, self._boxes = model, plan, boxes
         self._sizes = axis_sizes(model)
-        self._steps: dict[Contraction, _Step] = {}
+        self._steps: dict[Contraction, Step] = {}
         self._leaves: dict[Branch, tuple[_Leaf, ...]] = {}
-        self._base, differences = _rewards(model)
-        self._over = _terminal_states(model)
+        self._base, differences = state_rewards(model)
+        self._over = terminal_states(model)
         self._prepare(plan, differences)
         length = max(plan.largest, model.n_states)
         self._free = [np.empty(length) for _ in range(plan.arrays(given_up=True))]
@@ -346,7 +348,7 @@ class Sweeper:
         for part in branch.branches:
             self._prepare(part, differences)
 
-    def _step(self, step: Contraction) -> _Step:
+    def _step(self, step: Contraction) -> Step:
         n_variables = len(self.model.sizes)
         mechanism = self.model.dynamics.mechanisms[step.mechanism]
         kernel = mechanism.cases.groups[step.group]
@@ -368,7 +370,7 @@ class Sweeper:
                 offsets = (offsets[:, None] + moves).ravel()
         rows = row_strides(looked_at, self._sizes, len(offsets))
         loops = loops_over(step.after, self._sizes, before, rows)
-        return _Step(loops, tables[0], offsets, *tables[1:])
+        return Step(loops, tables[0], offsets, *tables[1:])
 
     def _leaf(self, branch: Branch, action: int, difference: Table) -> _Leaf:
         state = [2 * i for i, size in enumerate(self.model.sizes) if size > 1]
@@ -443,63 +445,5 @@ class Sweeper:
 def sweep_entries(model: FactoredMDP, plan: Branch) -> int:
     """Numbers that a Sweeper holds: its arrays and the rewards of all states and actions."""
     arrays = plan.arrays(given_up=True) * max(plan.largest, model.n_states)
-    rewards = sum(math.prod(model.sizes[p] for p in scope) for scope in _reward_scopes(model))
+    rewards = sum(math.prod(model.sizes[p] for p in scope) for scope in reward_scopes(model))
     return arrays + 2 * model.n_states + rewards
-
-
-def _reward_scopes(model: FactoredMDP) -> list[tuple[int, ...]]:
-    """For each group of actions, the variables on which its difference to group 0 depends."""
-    together, n_terms = _with_conditions(model)
-    default = together.groups[0][:n_terms]
-    found = []
-    for tables in together.groups:
-        inside = {p for pair in _changed(tables[:n_terms], default) for t in pair for p in t.scope}
-        inside |= {p for table in tables[n_terms:] for p in table.scope}
-        found.append(tuple(sorted(inside)))
-    return found
-
-
-def _with_conditions(model: FactoredMDP) -> tuple[Cases[tuple[Table, ...]], int]:
-    """Rewards, then conditions, by groups of actions that differ in them; how many are rewards."""
-    parts = (*model.reward_means, *model.conditions.allowed)
-    return common_groups(parts, len(model.actions)), len(model.reward_means)
-
-
-def _changed(tables: Sequence[Table], default: Sequence[Table]) -> list[tuple[Table, Table]]:
-    pairs = zip(tables, default, strict=True)
-    return [(new, usual) for new, usual in pairs if new is not usual]
-
-
-def _terminal_states(model: FactoredMDP) -> NDArray[np.bool_] | None:
-    """Which states are terminal, in the order of their numbers; None if none is."""
-    if not model.terminal:
-        return None
-    scope = range(len(model.sizes))
-    return _sum(model.conditions.terminal, scope, model.sizes) > 0
-
-
-def _rewards(model: FactoredMDP) -> tuple[Floats, Cases[Table]]:
-    """Rewards of the default group in every state, and of other groups what they differ by.
-
-    Minus infinity is added where a group's actions are not allowed.
-    """
-    together, n_terms = _with_conditions(model)
-    default = together.groups[0][:n_terms]
-    differences = []
-    for tables, scope in zip(together.groups, _reward_scopes(model), strict=True):
-        changed = _changed(tables[:n_terms], default)
-        values = _sum([*(new for new, _ in changed), *tables[n_terms:]], scope, model.sizes)
-        values -= _sum([usual for _, usual in changed], scope, model.sizes)
-        differences.append(bound_table(scope, values))
-    base = _sum(default, range(len(model.sizes)), model.sizes)
-    return base, Cases(tuple(differences), together.exceptions)
-
-
-def _sum(tables: Sequence[Table], scope: Sequence[int], sizes: Sequence[int]) -> Floats:
-    """The sum of some tables for every assignment of a scope, flat; the last variable fastest."""
-    wide = [position for position in scope if sizes[position] > 1]  # numpy's axes are few
-    total = np.zeros([sizes[position] for position in wide])
-    for table in tables:
-        shape = [sizes[position] if position in table.scope else 1 for position in wide]
-        total += table.values.reshape(shape)
-    return total.ravel()

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,6 +32,32 @@ def in_threads(run: Callable[[int], None], parts: int) -> None:
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, range(workers)))
+
+
+BLAS_SETTINGS = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+)
+"""By which a user says how many threads linear algebra has."""
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Linear algebra with one thread, unless the environment says how many.
+
+    Matrices of fits and programs are small: a second thread mostly waits for the first, and on a
+    busy machine for its turn. Cores are used by tasks of our own instead.
+    """
+    if any(name in os.environ for name in BLAS_SETTINGS):
+        yield
+        return
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # an installation without it is slower, and otherwise the same
+        yield
+        return
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def split(count: int, least: int) -> list[slice]:

@@ -23,6 +23,7 @@ from fsmdp.foundation.disk import check_path, digest_of, read_arrays, write_arra
 from fsmdp.foundation.numbers import facts_table, plain, upper
 from fsmdp.foundation.progress import Report, reporting
 from fsmdp.foundation.streams import Purpose, generator
+from fsmdp.foundation.threads import one_blas_thread
 from fsmdp.learning.cells.kernel import Logs
 from fsmdp.learning.cells.layout import Cells
 from fsmdp.learning.cells.statistics import LARGEST_FILE, Statistics
@@ -75,7 +76,7 @@ def learn(
     path = None if checkpoint is None else check_path(checkpoint)
     if path is not None and path.exists():
         run.resume(path)
-    with reporting(progress, "learning", episodes) as report:
+    with one_blas_thread(), reporting(progress, "learning", episodes) as report:
         while run.done < episodes:
             last = min(episodes, run.done + BATCH)
             if path is not None:

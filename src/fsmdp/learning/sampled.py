@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fsmdp.bounds.clock import NO_LIMIT
-from fsmdp.errors import FsmdpError
+from fsmdp.errors import FsmdpError, SizeError
 from fsmdp.exact.contraction import Branch
+from fsmdp.exact.costs import contraction_seconds
 from fsmdp.exact.flat import ENTRY_LIMIT
 from fsmdp.exact.solve import Exact, ExactSolution, expected_seconds, fit, sweep_back
 from fsmdp.learning.cells.layout import Cells
@@ -264,11 +265,14 @@ def optimistic_sweep_of(
     if structure.actions.variables:
         return None
     model = _skeleton(structure, cells, cells.reward_high)
-    needed = expected_seconds(model)
-    if needed is None or needed > SECONDS:
+    try:
+        plan, _ = fit(model, ENTRY_LIMIT)
+    except SizeError:
         return None
-    factors = products.factors_of(structure.independent)
-    return OptimisticSweep(structure, factors, fit(model, ENTRY_LIMIT)[0])
+    # Laws of boxes have no classes: what exact values of the skeleton would take says nothing.
+    if contraction_seconds(model, plan) > SECONDS:
+        return None
+    return OptimisticSweep(structure, products.factors_of(structure.independent), plan)
 
 
 def optimistic_rows(

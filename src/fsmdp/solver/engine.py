@@ -47,7 +47,9 @@ class Finding:
     ends_turn: bool = False
     """Of an engine that runs beside others: where its turn ends if there is no time limit."""
     is_judged: ClassVar[bool] = False
-    """Whether recording simulates, which the thread of the scheduler alone does."""
+    """Whether recording changes the incumbent, which the thread of the scheduler alone does."""
+    solves: ClassVar[bool] = False
+    """Whether nothing is left to do once it is recorded."""
 
     def record(self, state: SolverState) -> Judged | None:
         """Write it into the state; what is handed back is what `yield` returns to the engine."""
@@ -139,6 +141,8 @@ class Optimal(Finding):
     policy: PlannedPolicy = field(repr=False)
     reduced: Reduced
     proved: Proved
+    is_judged: ClassVar[bool] = True
+    solves: ClassVar[bool] = True
 
     def record(self, state: SolverState) -> None:
         """Make it the incumbent."""
@@ -172,6 +176,10 @@ class Engine(ABC):
     def applies(self, state: SolverState) -> str | float:
         """A reason why it is not to be tried, or the seconds that it may take (0 if unknown)."""
 
+    def head_start(self, state: SolverState) -> float:  # noqa: ARG002
+        """Seconds that the others wait for an engine that runs beside them."""
+        return 0.0
+
     @abstractmethod
     def run(self, state: SolverState, clock: Clock) -> Findings:
         """Yield what is found, as it is found. `clock.check()` ends it when its time is up.
@@ -186,6 +194,7 @@ ENGINES: Registry[Engine] = Registry(
     entries=Engine,
     import_paths={
         "baselines": "fsmdp.solver.engines.baselines:SHORT",
+        "given-policies": "fsmdp.solver.engines.given:GIVEN",
         "exact-values": "fsmdp.solver.engines.exact:REACHABLE",
         "baselines-of-long-episodes": "fsmdp.solver.engines.baselines:LONG",
         "linear-programs": "fsmdp.solver.engines.programs:PROGRAMS",

@@ -52,6 +52,11 @@ COMPARING_EPISODES = 1000
 SCREENING_ERRORS = 2.0
 """Standard errors of the paired difference by which a candidate may be behind after screening."""
 
+# Policies that the caller has
+
+TABULATED_DECISIONS = 2**20
+"""Calls of a function that the caller gives as a policy: some seconds."""
+
 # Baselines
 
 LONG_EPISODE_STEPS = 2000
@@ -63,8 +68,14 @@ QUICK_EXACT_SECONDS = 2.0
 """That exact values of all states may be expected to take to be tried before anything else."""
 REACHABLE_SHARE = 0.1
 """For states that can be reached, which may turn out to be too many."""
-EXACT_SHARE = 0.6
-"""For all states: tried if they are expected within it."""
+EXACT_SHARE = 0.9
+"""For all states: begun at once if they are expected within it."""
+AWAITED_SHARE = 0.4
+"""If they are expected within this share, other engines wait for them; otherwise not."""
+WAITING_SHARE = 0.7
+"""That other engines wait at most."""
+DOUBT = 3.0
+"""Estimates of seconds are right up to this factor, most often."""
 EXACT_SECONDS = 600.0
 """Without a time limit, all states are tried if they are expected within these."""
 

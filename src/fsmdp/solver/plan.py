@@ -1,6 +1,6 @@
 """`plan`: a policy and a certified bound, by the solver or by the method asked for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -24,9 +24,11 @@ from fsmdp.model.basis import Basis
 from fsmdp.model.mdp import FactoredMDP, check_model
 from fsmdp.policies.arrays import by_chance
 from fsmdp.policies.joint import decision_work
+from fsmdp.policies.resolve import Policy
 from fsmdp.simulation.rollout import rollout
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engines.fits import Fitted
+from fsmdp.solver.engines.given import as_policies
 from fsmdp.solver.scheduler import Auto
 
 METHODS: Registry[type[Planner]] = Registry("method")
@@ -53,6 +55,7 @@ def plan(
     method: str | Planner = "auto",
     weights: Weights = "initial",
     *,
+    policies: Sequence[Policy] = (),
     callback: Callback | None = None,
     progress: bool | Callback = False,
     **options: object,
@@ -63,7 +66,9 @@ def plan(
     the relative `gap` or the `time_limit` is reached, or nothing is left to try; with a basis it
     stays within it. `callback` is called with each `Line` of its log. `progress=True` shows gap,
     policy and bound in a bar once planning takes longer than two seconds, and of other methods
-    what they log; a function is called like `callback`.
+    what they log; a function is called like `callback`. `policies` that you have (names of
+    actions, functions of state and step, tables, plans) are judged like the solver's own: each may
+    become the plan's policy, and values are fitted to the states that it visits.
 
     `method` is another planner, such as `Stagewise(solver="simplex")`, or the name of one:
     "fitted", "programs", "stagewise", "joint", "cutting-planes", "bundled" or "ellipsoid".
@@ -86,7 +91,8 @@ def plan(
                     one(line)
 
         heard = callback if show_line is None else hear
-        return planner.plan(model, basis, weights, callback=heard, **of_elimination)
+        given = as_policies(policies)
+        return planner.plan(model, basis, weights, callback=heard, policies=given, **of_elimination)
 
 
 def _look_for_stuck_states(model: FactoredMDP) -> None:

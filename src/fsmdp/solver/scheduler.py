@@ -29,6 +29,7 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.simulation.rollout import LONGEST_EPISODE, steps_that_count
 from fsmdp.solver import parameters as tuned
 from fsmdp.solver.engine import ENGINES, Engine, Finding, Findings, Stage
+from fsmdp.solver.engines.given import given_policies
 from fsmdp.solver.judge import Judged
 from fsmdp.solver.state import SolverState
 from fsmdp.solver.warmup import warm_up
@@ -47,6 +48,7 @@ class Auto(Planner):
     """
 
     keeps_log: ClassVar[bool] = True
+    judges_policies: ClassVar[bool] = True
     gap: Fraction = None
     time_limit: Seconds = None
     rounds: Rounds = None
@@ -59,6 +61,7 @@ class Auto(Planner):
         _check_episodes(request.model)
         check_options_of_problem(request.model, request.basis, request.weights, **request.options)
         warm_up("simulator")
+        given_policies(request.model, request.policies)
 
     def respond(self, request: Request, clock: Clock, callback: Callback | None) -> Plan:
         """The best policy and bound that were found."""
@@ -99,7 +102,8 @@ class Scheduler:
             if one.raised is not None:
                 raise one.raised
             self._report(one)
-        return self.state.plan(stopped)
+            self._record_solution(one)
+        return self.state.plan(None if self.state.proved else stopped)
 
     def _steps(self) -> Iterator[None]:
         """After each step the gap is checked."""
@@ -124,11 +128,7 @@ class Scheduler:
             return
         state.compile(*engine.compiles)
         if engine.beside:
-            # Compiled before anything runs beside it, and only what is used.
-            for later in list(self._waiting):
-                if self._applies(later):
-                    state.compile(*later.compiles)
-            self._beside.append(_Beside(engine, state))
+            yield from self._start(engine)
             return
         if engine.needs_bound:
             while (
@@ -144,6 +144,34 @@ class Scheduler:
             if not finding.more:
                 self._judge_waiting()
                 yield
+
+    def _start(self, engine: Engine) -> Iterator[None]:
+        """Start an engine beside the others, which wait for it if it is soon done."""
+        state = self.state
+        waits = engine.head_start(state) if state.timed else 0.0
+        if not waits:
+            # Compiled before anything runs beside it, and only what is used.
+            self._compile_all()
+        beside = _Beside(engine, state)
+        self._beside.append(beside)
+        clock = state.searching.branch(waits)
+        while waits and clock.status is None and beside.is_alive(0.01):
+            pass
+        self._record_solution(beside)
+        yield
+        if waits:
+            self._compile_all()
+
+    def _compile_all(self) -> None:
+        for later in list(self._waiting):
+            if self._applies(later):
+                self.state.compile(*later.compiles)
+
+    def _record_solution(self, beside: _Beside) -> None:
+        """Record what solves the model, if that is among what was found beside the others."""
+        for finding in beside.waiting:
+            if finding.solves and self.state.proved is None:
+                self._recorded(beside.engine, finding)
 
     def _turn(self, beside: _Beside) -> Iterator[None]:
         """Until an engine beside the others says that its turn is over."""
@@ -250,6 +278,8 @@ class _Beside:
         """Write a finding down, or keep it until it is judged."""
         if finding.is_judged:
             self.waiting.append(finding)
+            if finding.solves and self._thread is not None:
+                self._state.searching.interrupt()  # what the others do has become useless
         else:
             finding.record(self._state)
         self.has_spoken.set()

@@ -26,11 +26,13 @@ from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.tables import Integers
 from fsmdp.policies.arrays import CompiledPolicy
 from fsmdp.policies.greedy import Greedy
+from fsmdp.policies.resolve import ArrayPolicy
 from fsmdp.reductions.actions import ListActions
 from fsmdp.reductions.reduction import Reduced, chained, reductions_of, unchanged
 from fsmdp.simulation.gap import LEVEL, limit_of_mean
 from fsmdp.simulation.rollout import Runs
 from fsmdp.solver import parameters as tuned
+from fsmdp.solver.engines.given import given_policies
 from fsmdp.solver.judge import Judge, Judged, arena_of
 from fsmdp.solver.search.graph import Branching, branching
 from fsmdp.solver.search.search import Found
@@ -70,7 +72,7 @@ class SolverState:
         self.searching = (
             clock
             if left is None
-            else clock.part(min(tuned.RESERVE_SHARE * left, tuned.RESERVE_SECONDS))
+            else clock.branch(left - min(tuned.RESERVE_SHARE * left, tuned.RESERVE_SECONDS))
         )
         self.judge = Judge(arena_of(self.model), self.seed)
         self.alone = trivial_problem(self.model)
@@ -92,6 +94,11 @@ class SolverState:
         self.lock = threading.RLock()
 
     @cached_property
+    def given(self) -> list[ArrayPolicy]:
+        """Policies that the caller has."""
+        return given_policies(self.model, self.request.policies)
+
+    @cached_property
     def models(self) -> tuple[Reduced, ...]:
         """Reduced models that engines work on, and the model itself, which comes last."""
         return reductions_of(self.model) if self.basis is None else (self.plain,)
@@ -106,7 +113,7 @@ class SolverState:
 
     @cached_property
     def exact_seconds(self) -> float | None:
-        """That exact values of the listed model may take; None if they are too large."""
+        """That values of all states of the listed model may take; None if they are too large."""
         return None if self.listed is None else expected_seconds(self.listed.model)
 
     @cached_property
@@ -263,8 +270,11 @@ class SolverState:
         best = self.judge.incumbent
         incumbent = None if best is None else self._judged_again(best)
         name = "greedy for the moment" if best is None else best.name
+        ended = self._ended(stopped)
         if self.proved is None and incumbent is not None:
-            self.note(f"{name}, in fresh episodes", again=incumbent)
+            self.note(f"{name}, in fresh episodes; stopped: {ended}", again=incumbent)
+        elif self.proved is None:
+            self.note(f"stopped: {ended}")
         return Plan(
             base.policy if best is None else best.policy,
             replace(base.bound, at_start=proofs),
@@ -275,9 +285,23 @@ class SolverState:
                 (*(base.record.choices if base.program else ()), f"policy: {name}"),
                 tuple(self.judge.tried),
                 tuple(self.log),
+                ended,
             ),
             incumbent,
         )
+
+    def _ended(self, stopped: Status | None) -> str:
+        """Why planning ended, in words."""
+        if self.proved is not None:
+            return "solved"
+        status = self.clock.status if stopped is None else stopped
+        if status is not None:
+            return "interrupted" if status is Status.INTERRUPTED else "time is up"
+        if self.closed:
+            return (
+                "the gap is as small as asked for" if self.options.gap else "the bound is reached"
+            )
+        return "nothing is left to try"
 
     def _judged_again(self, best: Judged) -> Incumbent | None:
         """What the incumbent earns; None if time did not suffice for a single episode."""

@@ -12,7 +12,9 @@ from fsmdp.bounds.joint import Programs
 from fsmdp.bounds.problem import problem_of_model, trivial_problem
 from fsmdp.bounds.regions.minimise import Minimisation
 from fsmdp.compiled import is_ready, set_ready
-from fsmdp.exact.solve import Exact
+from fsmdp.exact.flat import ENTRY_LIMIT
+from fsmdp.exact.row_classes import plan_classes
+from fsmdp.exact.solve import Exact, fit, sweep_back, sweep_classes
 from fsmdp.foundation.threads import cores
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import ANY, Case
@@ -66,19 +68,21 @@ def _simulator() -> None:
 
 def _exact() -> None:
     Exact(reachable=True).plan(tiny())
-    # Too many states for transition matrices, so that they are contracted.
+    # By each way to sweep over all states.
     many = [Variable(f"x{number}", 2) for number in range(11)]
     stays = np.array([[0.9, 0.1], [0.2, 0.8]])
-    Exact(reachable=False).plan(
-        FactoredMDP(
-            many,
-            ["wait", "go"],
-            [Conditional(one.name, [Case(ANY, [one.name], stays)]) for one in many],
-            [Reward("r", Case(ANY, ["x0"], [0.0, 1.0]))],
-            2,
-            {one.name: 0 for one in many},
-        )
+    model = FactoredMDP(
+        many,
+        ["wait", "go"],
+        [Conditional(one.name, [Case(ANY, [one.name], stays)]) for one in many],
+        [Reward("r", [Case("wait", ["x0"], [0.0, 1.0]), Case("go", ["x0"], [0.5, 0.0])])],
+        2,
+        {one.name: 0 for one in many},
     )
+    sweep_back(model, *fit(model, ENTRY_LIMIT), NO_LIMIT.check)
+    plan = plan_classes(model, ENTRY_LIMIT)
+    assert plan is not None
+    sweep_classes(plan, True, NO_LIMIT.check)
 
 
 def _programs() -> None:

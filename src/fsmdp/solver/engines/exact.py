@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fsmdp.bounds.clock import Clock
+from fsmdp.bounds.clock import Clock, Status, Stopped
 from fsmdp.errors import SizeError
 from fsmdp.exact.solve import Exact
 from fsmdp.policies.resolve import array_policy
 from fsmdp.solver import parameters as tuned
-from fsmdp.solver.engine import Engine, Findings, Optimal, Stage, UpperBound
+from fsmdp.solver.engine import Engine, Finding, Findings, Note, Optimal, Stage, UpperBound
 from fsmdp.solver.state import Proved, SolverState, proof_by_values
 
 
@@ -15,30 +15,65 @@ from fsmdp.solver.state import Proved, SolverState, proof_by_values
 class ExactValues(Engine):
     """Exact values on the model of fewest states, if they can be had in time."""
 
-    all_states: bool = False
-    """Even if that takes long; otherwise those that can be reached, or all if that is quick."""
+    late: bool = False
+    """Of all states, where that takes long and there is no time limit."""
 
     def applies(self, state: SolverState) -> str | float:
-        """If actions are few enough to be listed; of all states if that was not quick."""
+        """If actions are few enough to be listed; late, if all states were not tried before."""
         if state.basis is not None or not state.options.exact:
             return "policies stay within the basis" if state.options.exact else "exact=False"
         if state.listed is None:
             return "too many joint actions"
-        if not self.all_states:
+        if not self.late:
             return 0.0
         needed = state.exact_seconds
-        if needed is None or needed <= tuned.QUICK_EXACT_SECONDS:
-            return "too many states" if needed is None else "all states were tried"
+        if needed is None:
+            return "too many states"
+        if state.timed or needed <= tuned.QUICK_EXACT_SECONDS:
+            return "all states were tried"
         return needed
+
+    def _of_all(self, state: SolverState) -> bool:
+        """Whether values of all states are expected in time, and not only of reachable ones."""
+        needed, left = state.exact_seconds, state.searching.left()
+        if needed is None:
+            return False
+        if left is None:
+            return self.late or needed <= tuned.QUICK_EXACT_SECONDS
+        return needed <= max(tuned.QUICK_EXACT_SECONDS, tuned.EXACT_SHARE * left)
+
+    def head_start(self, state: SolverState) -> float:
+        """As long as it is expected to take, or to see whether reachable states are few."""
+        needed, left = state.exact_seconds, state.searching.left()
+        assert left is not None
+        if needed is None or not self._of_all(state):
+            return tuned.REACHABLE_SHARE * left
+        if needed > tuned.AWAITED_SHARE * left:
+            return 0.0
+        return min(max(tuned.QUICK_EXACT_SECONDS, tuned.DOUBT * needed), tuned.WAITING_SHARE * left)
+
+    def _expected(self, state: SolverState) -> str:
+        needed = state.exact_seconds
+        if needed is None:
+            return ", and all states need too much memory"
+        return f"; all states are expected to take {needed:.0f} s on one core"
 
     def run(self, state: SolverState, clock: Clock) -> Findings:
         """Bound and policy, both optimal up to rounding."""
-        reduced, needed = state.listed, state.exact_seconds
+        reduced, of_all = state.listed, self._of_all(state)
         assert reduced is not None
-        of_all = self.all_states or (needed is not None and needed <= tuned.QUICK_EXACT_SECONDS)
+        yield Finding(more=True)  # nobody waits for a first bound from here
+        if not of_all:
+            clock = clock.share(tuned.REACHABLE_SHARE)
         try:
             solution = Exact(reachable="auto" if of_all else True).solve(reduced.model, clock.check)
-        except SizeError:
+        except SizeError as error:
+            yield Note(f"exact values: {str(error).partition(';')[0]}")
+            return
+        except Stopped:
+            if state.searching.status is Status.INTERRUPTED:
+                raise
+            yield Note(f"exact values: not found in time{self._expected(state)}")
             return
         value = solution.start_value
         bound = reduced.bound(value + solution.error)
@@ -53,17 +88,17 @@ class ExactValues(Engine):
 REACHABLE = ExactValues(
     "exact-values",
     Stage.FIRST,
-    "Exact values of the states that can be reached, or of all if that is quick; if they are "
-    "found, the model is solved.",
-    tuned.REACHABLE_SHARE,
+    "Exact values of all states if they are expected in time, otherwise of those that can be "
+    "reached; if they are found, the model is solved. Others wait if that is soon, and otherwise "
+    "run beside it.",
     compiles=("exact solver",),
+    beside=True,
 )
 ALL_STATES = ExactValues(
     "exact-values-of-all-states",
     Stage.LAST,
-    "Exact values, if they are expected within its share of the time.",
-    tuned.EXACT_SHARE,
-    tuned.EXACT_SECONDS,
+    "Exact values that take longer, where there is no time limit.",
+    untimed_seconds=tuned.EXACT_SECONDS,
     compiles=("exact solver",),
-    all_states=True,
+    late=True,
 )

@@ -71,6 +71,8 @@ class Fits(Engine):
                 clock.check,
             )
             fit.begin()
+            for number, policy in enumerate(state.given):
+                fit.visit(policy.arrays, number)
         except FsmdpError as error:
             yield Note(f"{name}: {str(error).partition(';')[0]}")
             return None
