@@ -14,6 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -34,6 +35,15 @@ LONGEST = (
     "cli/test_demo.py",
 )
 """Files with more than about 15 s of work, the longest first; the others keep their order."""
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Runs that the local executor would do are done here, which saves the start of processes."""
+    from fsmdp.experiments.executors import EXECUTORS
+    from tests.experiments.sweeps import Local
+
+    monkeypatch.setitem(EXECUTORS._entries, "local", Local)
 
 
 def pytest_collection_modifyitems(items):
