@@ -22,17 +22,20 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile("same")
 
 LONGEST = (
-    "experiments/test_killed.py",
     "test_documentation.py",
-    "learning/test_confidence.py",
-    "actions/test_solving_jointly.py",
-    "experiments/test_engines.py",
-    "learning/test_checkpoint.py",
     "experiments/test_runner.py",
-    "learning/test_regret.py",
-    "learning/test_checkpoint_files.py",
+    "experiments/test_killed.py",
+    "experiments/test_engines.py",
+    "learning/test_confidence.py",
+    "discovery/test_discovery.py",
+    "learning/test_checkpoint.py",
+    "solver/test_solver.py",
     "test_examples.py",
-    "cli/test_demo.py",
+    "learning/test_independence.py",
+    "learning/test_checkpoint_files.py",
+    "learning/test_regret.py",
+    "io/test_plan_files.py",
+    "learning/test_learners.py",
 )
 """Files with more than about 15 s of work, the longest first; the others keep their order."""
 
