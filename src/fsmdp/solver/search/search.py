@@ -516,7 +516,7 @@ class _Run:
         return upper + self.rounding, lower - self.rounding
 
     def closed(self, tolerance: float) -> bool:
-        """Whether the bounds at the start have met."""
+        """Whether the bounds at the start agree."""
         upper, lower = self.bounds()
         return upper - lower <= self._absolute(tolerance)
 
