@@ -48,7 +48,7 @@ PYTEST := $(BIN)/pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick checks compiled coverage browser bench docs format clean
+.PHONY: help demo test quick checks pages compiled coverage browser bench docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ demo: $(INSTALLED) ## install the package and show what it does
 	@nice -n 19 $(COMPILE) >/dev/null 2>&1 & $(BIN)/fsmdp demo
 
 test: $(INSTALLED_DEV) browser ## formatting, lint, types, layers, documentation, then the tests
-	@$(MAKE) --no-print-directory -j 2 checks compiled
+	@$(MAKE) --no-print-directory -j 2 checks pages compiled
 	@echo "== tests"
 	@$(PYTEST) --durations=10
 
@@ -76,6 +76,9 @@ checks:
 	@$(BIN)/mypy
 	@echo "== layers"
 	@$(BIN)/lint-imports --no-logo
+
+# Takes about as long as the checks, on the other core.
+pages:
 	@echo "== documentation"
 	@$(BIN)/mkdocs build --strict --quiet
 

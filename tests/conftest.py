@@ -14,6 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -21,19 +22,31 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile("same")
 
 LONGEST = (
-    "experiments/test_killed.py",
     "test_documentation.py",
-    "learning/test_confidence.py",
-    "actions/test_solving_jointly.py",
-    "experiments/test_engines.py",
-    "learning/test_checkpoint.py",
     "experiments/test_runner.py",
-    "learning/test_regret.py",
-    "learning/test_checkpoint_files.py",
+    "experiments/test_killed.py",
+    "experiments/test_engines.py",
+    "learning/test_confidence.py",
+    "discovery/test_discovery.py",
+    "learning/test_checkpoint.py",
+    "solver/test_solver.py",
     "test_examples.py",
-    "cli/test_demo.py",
+    "learning/test_independence.py",
+    "learning/test_checkpoint_files.py",
+    "learning/test_regret.py",
+    "io/test_plan_files.py",
+    "learning/test_learners.py",
 )
 """Files with more than about 15 s of work, the longest first; the others keep their order."""
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Runs that the local executor would do are done here, which saves the start of processes."""
+    from fsmdp.experiments.executors import EXECUTORS
+    from tests.experiments.sweeps import Local
+
+    monkeypatch.setitem(EXECUTORS._entries, "local", Local)
 
 
 def pytest_collection_modifyitems(items):

@@ -27,6 +27,7 @@ from fsmdp.report.curves import CHARTS
 from fsmdp.solver.engine import ENGINES
 from fsmdp.solver.plan import METHODS
 from fsmdp.solver.techniques import TECHNIQUES
+from tests.experiments.sweeps import Local
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -93,12 +94,13 @@ def assert_printed(printed, shown):
 
 @pytest.fixture
 def own_registries(monkeypatch):
-    """What a page registers is forgotten when it ends."""
+    """What a page registers is forgotten when it ends; sweeps are run in this process."""
     of_models = (DOMAINS, BASES, READERS, REDUCTIONS)
     of_solver = (METHODS, ENGINES, TECHNIQUES)
     of_learning = (CONFIDENCE, LEARNERS, EXECUTORS, CHARTS)
     for registry in (*of_models, *of_solver, *of_learning):
         monkeypatch.setattr(registry, "_entries", dict(registry))
+    EXECUTORS.register("local", Local, replace=True)
 
 
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name)

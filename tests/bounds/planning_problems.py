@@ -1,6 +1,6 @@
 """Random planning problems: the same numbers as a network for planners and written out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from fsmdp.bounds.bellman import (
     network_of_model,
     network_of_structure,
 )
-from fsmdp.bounds.enumerated import Enumerated, enumerate_known, enumerate_tables
+from fsmdp.bounds.enumerated import Enumerated, enumerate_known, minimum
 from fsmdp.domains import random_model
 from fsmdp.model.basis import Basis
 from fsmdp.model.cases import Case, Cases
@@ -36,6 +36,29 @@ class Problem:
     def _repr_pretty_(self, printer, cycle):
         kind = "known" if self.intervals.exact else "uncertain"
         printer.text(f"Problem({self.model!r}, {kind}, basis over {self.network.basis.scopes})")
+
+
+def enumerate_tables(known, rewards, low, high):
+    """Numbers of an uncertain model, looked up one by one in its tables (Cases of Tables)."""
+    n_actions, n_states = known.rewards.shape
+
+    def look_up(cases):
+        return np.array(
+            [[cases.at(a).value(state) for state in known.states] for a in range(n_actions)]
+        )
+
+    return replace(
+        known,
+        rewards=sum((look_up(cases) for cases in rewards), np.zeros((n_actions, n_states))),
+        low=np.stack([look_up(cases) for cases in low], axis=-1),
+        high=np.stack([look_up(cases) for cases in high], axis=-1),
+    )
+
+
+def stage_optimum(numbers, means, following, view="optimistic"):
+    """min E[V_l] subject to V_l(s) >= R(s, a) + discount * backup(s, a), w_{l+1} being given."""
+    right = numbers.rewards + numbers.discount * numbers.backup(following, view)
+    return minimum(means, np.tile(numbers.features, (len(right), 1)), right.ravel())
 
 
 def random_basis(model, kind, rng):

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from planning_problems import problems, weightings
+from planning_problems import (
+    problems,
+    stage_optimum,
+    weightings,
+)
 
 import fsmdp
 from fsmdp import domains
@@ -12,7 +16,7 @@ from fsmdp.bounds.bellman import network_of_model, state_means
 from fsmdp.bounds.certificate import certify, excesses
 from fsmdp.bounds.clock import Clock, Status, Stopped
 from fsmdp.bounds.cutting_planes import random_cuts, solve_joint_by_cuts, solve_stages_by_cuts
-from fsmdp.bounds.enumerated import joint_optimum, stage_optimum
+from fsmdp.bounds.enumerated import joint_optimum
 from fsmdp.bounds.inequalities import inequalities
 from fsmdp.bounds.joint import solve_joint
 from fsmdp.bounds.problem import problem_of_model

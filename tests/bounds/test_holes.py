@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_problems import problems
+from planning_problems import (
+    problems,
+    stage_optimum,
+)
 from scipy import sparse
 
 import fsmdp
@@ -33,7 +36,6 @@ from fsmdp.bounds.clock import (
 )
 from fsmdp.bounds.conditioning import condition, conditioning_of
 from fsmdp.bounds.cutting_planes import CUTS_PER_COLUMN, Master, solve_stages_by_cuts
-from fsmdp.bounds.enumerated import stage_optimum
 from fsmdp.bounds.problem import problem_of_model, trivial_problem
 from fsmdp.bounds.stagewise import StagewiseProgram
 from fsmdp.domains import sysadmin

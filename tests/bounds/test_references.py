@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from planning_problems import known_problem, uncertain_problem
+from planning_problems import (
+    known_problem,
+    stage_optimum,
+    uncertain_problem,
+)
 
 from fsmdp.bounds.bellman import network_of_model, state_means
 from fsmdp.bounds.certificate import certify, separate
 from fsmdp.bounds.clock import Status
 from fsmdp.bounds.ellipsoid import solve_ellipsoid
-from fsmdp.bounds.enumerated import joint_optimum, stage_optimum
+from fsmdp.bounds.enumerated import joint_optimum
 from fsmdp.bounds.joint import solve_joint
 from fsmdp.bounds.stagewise import StagewiseProgram
 from fsmdp.domains import ExogenousBlock, Influence, random_model, sysadmin

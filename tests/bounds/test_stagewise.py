@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_problems import known_problem, problems, weightings
+from planning_problems import (
+    known_problem,
+    problems,
+    stage_optimum,
+    weightings,
+)
 
 from fsmdp.bounds.bellman import VIEWS, Intervals, network_of_model, state_means
 from fsmdp.bounds.certificate import certify
 from fsmdp.bounds.clock import Clock, Status
-from fsmdp.bounds.enumerated import stage_optimum
 from fsmdp.bounds.stagewise import StagewiseProgram
 from fsmdp.domains import random_model, sysadmin
 from fsmdp.errors import ModelError

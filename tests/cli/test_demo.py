@@ -14,7 +14,7 @@ SMALL = ("--machines", "3", "--large", "14", "--episodes", "20", "--workers", "1
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch):
+def hurried(monkeypatch, in_this_process):
     monkeypatch.setattr("fsmdp.cli.demo.PLAN_SECONDS", 1.0)
 
 

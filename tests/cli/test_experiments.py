@@ -137,7 +137,7 @@ def test_compare_ends_with_a_table_failures_and_the_way_to_a_report(swept):
     assert done.stderr.splitlines()[-1].startswith("fsmdp: 2 of 8 runs failed; the same command")
 
 
-def test_compare_prints_one_object_for_machines(swept):
+def test_compare_prints_one_object_for_machines(swept, in_this_process):
     _, folder = swept
     done = run("compare", str(folder / "rings.toml"), "--output", str(folder / "runs"), "--json")
     assert done.exit_code == 1
@@ -153,7 +153,7 @@ def test_compare_prints_one_object_for_machines(swept):
     assert best["sysadmin-ring-60-horizon=3"] is None
 
 
-def test_one_seed_has_the_chance_in_its_run_and_no_interval_over_seeds(tmp_path):
+def test_one_seed_has_the_chance_in_its_run_and_no_interval_over_seeds(tmp_path, in_this_process):
     text = SPECIFICATION.replace('[[models]]\nmodel = "sysadmin:ring:60:horizon=3"\n', "")
     text = text.replace("seeds = 2", "seeds = 1").partition('[[learners]]\nlearner = "optimal"')[0]
     (tmp_path / "rings.toml").write_text(text)
@@ -168,7 +168,9 @@ def test_one_seed_has_the_chance_in_its_run_and_no_interval_over_seeds(tmp_path)
     assert with_error(run_found.episodes["regret"][-1], chance) in words
 
 
-def test_seeds_are_shifted_and_the_folder_is_named_after_the_sweep(tmp_path, monkeypatch):
+def test_seeds_are_shifted_and_the_folder_is_named_after_the_sweep(
+    tmp_path, monkeypatch, in_this_process
+):
     monkeypatch.chdir(tmp_path)
     text = SPECIFICATION.replace('[[models]]\nmodel = "sysadmin:ring:60:horizon=3"\n', "")
     (tmp_path / "rings.toml").write_text(text)

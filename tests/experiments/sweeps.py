@@ -61,3 +61,19 @@ class Here:
                 raise KeyboardInterrupt
             self.tasks.append(task)
             yield position, function(task)
+
+
+class Local(Here):
+    """Stands for the local executor where a test is not about its processes."""
+
+    name, children = "local", True
+
+    def __init__(self, workers, address):
+        super().__init__()
+        self.workers = workers
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Nothing to end."""

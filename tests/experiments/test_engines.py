@@ -2,20 +2,20 @@
 
 import pytest
 from tests.experiments.dying import MARKER, Deadly
-from tests.experiments.sweeps import episodes_of, ring
+from tests.experiments.sweeps import Here, episodes_of, ring
 
 from fsmdp.errors import ExperimentError
 from fsmdp.experiments.executors import choose_executor
 from fsmdp.experiments.runner import compare
 
-SWEEP = ring(episodes=100, learners=[{"learner": "psrl"}, {"learner": "ucrl", "replan": "episode"}])
+SWEEP = ring(episodes=40, learners=[{"learner": "psrl"}, {"learner": "ucrl", "replan": "episode"}])
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """The episodes of the same sweep on local processes."""
+    """The episodes of the same sweep in this process."""
     folder = tmp_path_factory.mktemp("local")
-    compare(SWEEP, folder)
+    compare(SWEEP, folder, Here())
     return episodes_of(folder)
 
 

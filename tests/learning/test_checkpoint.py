@@ -225,7 +225,8 @@ def go_on(done, of):
     print(done, flush=True)
     sys.stdin.readline()  # one line for each episode that may still come
 
-long_run(sys.argv[1], sys.argv[2], sys.argv[3] == "env", go_on)
+name, path, environment, episodes = sys.argv[1:]
+long_run(name, path, environment == "env", int(episodes), go_on)
 """
 
 LONG_RUNS = {
@@ -235,12 +236,12 @@ LONG_RUNS = {
 }
 
 
-def long_run(name, path, use_env=False, progress=None):
+def long_run(name, path, use_env, episodes, progress=None):
     model = domains.sysadmin(3, horizon=4)
     learner = LONG_RUNS[name](model.structure(fsmdp.Basis.singles(model)), model.rewards)
     environment = fsmdp.make_env(model) if use_env else model
     options = {"checkpoint": path, "checkpoint_every": 3, "progress": progress}
-    return learner, fsmdp.learn(environment, learner, episodes=400, seed=6, **options)
+    return learner, fsmdp.learn(environment, learner, episodes=episodes, seed=6, **options)
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.slow)])
@@ -250,7 +251,9 @@ def test_a_process_that_is_killed_again_and_again_ends_with_the_same_history(
 ):
     path, rng = tmp_path / "run.npz", np.random.default_rng(3)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    command = [sys.executable, "-c", KILLED, name, str(path), "env" if use_env else "model"]
+    episodes = 80 * kills  # more than the processes that are killed may come to
+    where = "env" if use_env else "model"
+    command = [sys.executable, "-c", KILLED, name, str(path), where, str(episodes)]
     began = []
     for _ in range(kills):
         with subprocess.Popen(command, **pipes) as process:
@@ -263,7 +266,7 @@ def test_a_process_that_is_killed_again_and_again_ends_with_the_same_history(
         began.append(shown[0])
         assert int(arrays_of(path)["done"]) >= shown[-1] - 3
     assert began == sorted(set(began)), "a run must go on where its file ends"
-    learner, resumed = long_run(name, path, use_env)
-    whole_learner, whole = long_run(name, None, use_env)
+    learner, resumed = long_run(name, path, use_env, episodes)
+    whole_learner, whole = long_run(name, None, use_env, episodes)
     assert_same_history(whole, resumed)
     assert_same_counts(whole_learner, learner)

@@ -27,7 +27,7 @@ from fsmdp import (
 from fsmdp.exact.flat import enumerate_states, solve_flat
 from fsmdp.model import projecting, supports
 from fsmdp.model import supports as exclusive
-from fsmdp.model.supports import cover, exclusive_groups
+from fsmdp.model.supports import Exclusive, cover, exclusive_pairs
 
 SEEDS = st.integers(0, 100_000)
 
@@ -69,6 +69,13 @@ def check_same_problem(model, joined):
     np.testing.assert_allclose(small.initial()[rows], flat.initial()[allowed], atol=1e-12)
     values, small_values = solve_flat(flat)[0], solve_flat(small)[0]
     np.testing.assert_allclose(small_values[:, rows], values[:, allowed], atol=1e-9)
+
+
+def exclusive_groups(model):
+    """The pairs that are proved, and the groups that cover them."""
+    listed = model.listed()
+    pairs = exclusive_pairs(listed)
+    return Exclusive(cover(pairs, listed.variables), pairs)
 
 
 @given(seed=SEEDS, way=st.sampled_from(WAYS))

@@ -1,7 +1,7 @@
 """The Bellman inequality as a cost network: R(s, a) + discount * backup(s, a) - V(s).
 
 Its scopes are those of the rewards, the parents of the basis functions, and the basis functions
-themselves: h_j looks at Z_j, which need not lie among the parents of Z_j.
+themselves: h_j depends on Z_j, which need not lie among the parents of Z_j.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def restrict(
 ) -> Restricted:
     """Add what restricts a network without making it much wider.
 
-    Tables over variables that some table of the network looks at cost nothing. Others, and sums,
+    Tables over variables that some table of the network depends on cost nothing. Others, and sums,
     are taken one kind after another as long as elimination stays within its room. Positions of
     counters stand after those of all other variables.
     Cost: an order of elimination for each sum, and two more.

@@ -4,8 +4,7 @@ No elimination, no messages, no splitting of weights into two parts: what the pl
 compared with.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -14,9 +13,8 @@ from scipy.optimize import linprog
 from fsmdp.errors import PlanningError
 from fsmdp.exact.flat import enumerate_states
 from fsmdp.model.basis import Basis
-from fsmdp.model.cases import Cases
 from fsmdp.model.mdp import FactoredMDP
-from fsmdp.model.tables import Floats, Integers, Table
+from fsmdp.model.tables import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,28 +85,6 @@ def enumerate_known(model: FactoredMDP, basis: Basis) -> Enumerated:
     )
 
 
-def enumerate_tables(
-    known: Enumerated,
-    rewards: Sequence[Cases[Table]],
-    low: Sequence[Cases[Table]],
-    high: Sequence[Cases[Table]],
-) -> Enumerated:
-    """Numbers of an uncertain model, looked up one by one in its tables (Cases of Tables)."""
-    n_actions, n_states = known.rewards.shape
-
-    def look_up(cases: Cases[Table]) -> Floats:
-        return np.array(
-            [[cases.at(a).value(state) for state in known.states] for a in range(n_actions)]
-        )
-
-    return replace(
-        known,
-        rewards=sum((look_up(cases) for cases in rewards), np.zeros((n_actions, n_states))),
-        low=np.stack([look_up(cases) for cases in low], axis=-1),
-        high=np.stack([look_up(cases) for cases in high], axis=-1),
-    )
-
-
 def joint_optimum(numbers: Enumerated, means: Floats, w_norm: float | None = None) -> float | None:
     """min E[V_1] with a row for each step, state, action and choice of ends; None if infeasible.
 
@@ -137,15 +113,7 @@ def joint_optimum(numbers: Enumerated, means: Floats, w_norm: float | None = Non
     cost = np.zeros((numbers.n_steps, n_functions))
     cost[0] = means
     rows = np.concatenate(blocks).reshape(-1, cost.size)
-    return _minimum(cost.ravel(), rows, np.concatenate(sides))
-
-
-def stage_optimum(
-    numbers: Enumerated, means: Floats, following: Floats, view: str = "optimistic"
-) -> float | None:
-    """min E[V_l] subject to V_l(s) >= R(s, a) + discount * backup(s, a), w_{l+1} being given."""
-    right = numbers.rewards + numbers.discount * numbers.backup(following, view)
-    return _minimum(means, np.tile(numbers.features, (len(right), 1)), right.ravel())
+    return minimum(cost.ravel(), rows, np.concatenate(sides))
 
 
 def _every_choice_of_ends(numbers: Enumerated) -> tuple[Floats, Floats, Floats]:
@@ -162,7 +130,8 @@ def _every_choice_of_ends(numbers: Enumerated) -> tuple[Floats, Floats, Floats]:
     return np.array(values), np.array(ends), np.array(rewards)
 
 
-def _minimum(cost: Floats, rows: Floats, sides: Floats) -> float | None:
+def minimum(cost: Floats, rows: Floats, sides: Floats) -> float | None:
+    """min cost . x subject to rows x >= sides; None if infeasible."""
     rows, sides = rows[sides > -np.inf], sides[sides > -np.inf]
     rows, kept = np.unique(np.column_stack([rows, sides]), axis=0, return_index=True)
     found = linprog(

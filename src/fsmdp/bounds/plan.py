@@ -218,7 +218,7 @@ class Plan:
         if not isinstance(self.policy, Greedy):
             raise PlanningError(
                 f"the plan's policy, {self.policy!r}, is not greedy in a linear value function, so "
-                "there is no Q to look at; use plan.action, or method='programs'."
+                "there are no Q-values; use plan.action, or method='programs'."
             )
         return self.policy
 

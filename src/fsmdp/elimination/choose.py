@@ -70,7 +70,7 @@ def class_order(
 
 
 SAMPLED_CLASSES = 8
-"""Classes of actions whose own networks are looked at to guess the cost of all."""
+"""Classes of actions whose own networks are examined to estimate the cost of all."""
 
 MESSAGES_PER_TABLE = 4
 """Messages are stored together, tables are not: so many times the limit for all of them."""

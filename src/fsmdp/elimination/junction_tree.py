@@ -15,7 +15,7 @@ The message down to a child sums over its siblings, so a hub of k children would
 """
 
 MOST_LOOKED_AT = 64
-"""Nodes looked at in search of a small one; a hub's variable may be in thousands."""
+"""Nodes examined in search of a small one; a hub's variable may be in thousands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ class JunctionTree:
 
         A scope that no single node holds is taken apart into its variables. The nodes that hold
         a scope form a subtree; start at the deepest of the subtrees' tops (whatever reaches below
-        it also reaches it) and add the path to each subtree not yet met.
+        it also reaches it) and add the path to each subtree not yet visited.
         Cost: the length of those paths.
         """
         pieces: list[tuple[int, Scope]] = []

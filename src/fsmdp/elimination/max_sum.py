@@ -301,7 +301,7 @@ def trace_back(
 ) -> None:
     """Maximising states, from each final step back through the messages it is made of.
 
-    What comes last on the stack comes first off it, so that all that a step looks at is gone
+    What comes last on the stack comes first off it, so that all that a step depends on is gone
     through before another mini-bucket sets the same variable. Unless `columns` are empty, they and
     `values` are filled with the entries that were picked, from `starts` on.
     """

@@ -29,7 +29,7 @@ class Network:
     `names` appear in messages only.
 
     `constraints` allow some assignments of a scope and no others: F_a(x) is minus infinity where
-    one is not met. `conditions` do so by group of actions. They are the last factors, conditions
+    one does not hold. `conditions` do so by group of actions. They are the last factors, conditions
     first, with numbers of their own after the entries.
     """
 

@@ -61,7 +61,7 @@ def min_fill(scopes: Iterable[Scope], sizes: Sequence[int], seed: int | None = N
 
     Ties go to the variable with the shortest chain of eliminations before it, then to the lowest
     position, or to a random one when a seed is given.
-    Cost: about n * d^2 / 64 word operations, d the largest degree met.
+    Cost: about n * d^2 / 64 word operations, d the largest degree that occurs.
     Source: Kjaerulff, Triangulation of graphs (1990).
     """
     return _complete(_greedy(_Graph(scopes, sizes), "fill", seed), len(sizes))
@@ -70,7 +70,7 @@ def min_fill(scopes: Iterable[Scope], sizes: Sequence[int], seed: int | None = N
 def min_degree(scopes: Iterable[Scope], sizes: Sequence[int], seed: int | None = None) -> Order:
     """Eliminate next the variable whose table is smallest (of fewest neighbours, if sizes agree).
 
-    Cost: about n * d word operations, d the largest degree met.
+    Cost: about n * d word operations, d the largest degree that occurs.
     Source: Kjaerulff, Triangulation of graphs (1990), there called minimum weight.
     """
     return _complete(_greedy(_Graph(scopes, sizes), "degree", seed), len(sizes))

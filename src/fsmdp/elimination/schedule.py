@@ -242,7 +242,7 @@ class ScheduleBuilder:
         ]
 
     def _sum(self, terms: Sequence[Term], scope: Scope) -> Term:
-        """Terms added up in a table of their own, once for all steps that look at it."""
+        """Terms added up in a table of their own, once for all steps that use it."""
         key = tuple((term.producer, term.offset, term.sign) for term in terms)
         if key not in self._sums:
             self._sums[key] = self._add_step(terms, scope, ())
@@ -380,7 +380,7 @@ def _place(network: Network, term: Term) -> tuple[int, int]:
 
 
 def _tables(network: Network) -> dict[tuple[int, int], tuple[int, int]]:
-    """For the place of each table a factor and an action that look at it."""
+    """For the place of each table a factor and an action that use it."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for position, (factor, offsets) in enumerate(
         zip(network.factors, network.offsets, strict=True)

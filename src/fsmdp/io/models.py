@@ -42,7 +42,7 @@ MOST_ENTRIES = 2**21
 """Lists, and entries of lists and objects, besides tables."""
 
 LARGEST_NUMBER = int(sys.float_info.max)
-SHORT = 2**20  # bytes of a wrong table that is looked at closely
+SHORT = 2**20  # bytes of a wrong table whose entries are searched for the error
 CHUNK = 2**20  # bytes of a table that are turned into numbers at a time
 
 # From one quotation mark to the next that no backslash escapes: matched from left to right,

@@ -513,7 +513,7 @@ class Actions(ActionSpace):
         return self._listing[0]
 
     def _expanded(self) -> Integers:
-        """Joint actions, a variable after another; a table is looked at when its last one comes."""
+        """Joint actions, a variable after another; a table is applied when its last one is set."""
         last: dict[int, list[Table]] = {}
         for table in self.forbidden:
             last.setdefault(table.scope[-1] if table.scope else 0, []).append(table)

@@ -36,7 +36,7 @@ MOST_AXES = 32  # of an array, in every numpy
 class Basis(Compared):
     """Tables h_0, h_1, ..., with h_0 = 1 always there and first.
 
-    The ready-made bases look at the variables of a model, of a structure, or given as a list.
+    The ready-made bases take the variables of a model, of a structure, or given as a list.
     """
 
     tables: tuple[Table, ...]

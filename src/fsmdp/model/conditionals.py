@@ -94,7 +94,7 @@ class Ancestry:
 
     @property
     def parent_scope(self) -> Scope:
-        """Every current variable that one of the kernels looks at."""
+        """Every current variable that one of the kernels depends on."""
         return tuple(sorted({parent for kernel in self.kernels for parent in kernel.parents}))
 
 
@@ -148,7 +148,7 @@ class Dynamics:
         return tuple(map(tuple, found.values()))
 
     def _closure(self, scope: Scope, drawn_of: Callable[[int], Sequence[int]]) -> tuple[int, ...]:
-        """Mechanisms that draw the scope, what those look at, and so on; in drawing order."""
+        """Mechanisms that draw the scope, what those depend on, and so on; in drawing order."""
         seen: set[int] = set()
         waiting = [self.drawn_by[position] for position in scope]
         while waiting:

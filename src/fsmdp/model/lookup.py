@@ -15,7 +15,7 @@ from fsmdp.model.variables import Scope
 
 
 class Inputs(NamedTuple):
-    """Slots that a table looks at, in axis order, and how many numbers stand at each row."""
+    """Slots that a table depends on, in axis order, and how many numbers stand at each row."""
 
     slots: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -86,7 +86,7 @@ def with_constant(lookup: Lookup) -> Lookup:
 
 
 def scope_lookup(scopes: Iterable[Cases[Scope]], sizes: Sequence[int], n_actions: int) -> Lookup:
-    """A look-up of tables over current values, by the variables that they look at."""
+    """A look-up of tables over current values, by the variables that they depend on."""
 
     def inputs(scope: Scope) -> Inputs:
         return Inputs(scope, tuple(sizes[position] for position in scope))

@@ -230,7 +230,7 @@ def _eliminate(
 ) -> list[_Factor]:
     """Sum axes out, cheapest first; each step touches only the factors of one axis.
 
-    Cost: the tables multiplied, and a look at the neighbours of each axis that goes.
+    Cost: the tables multiplied, and the neighbours of each axis that is summed out.
     """
     # Factors by identity in dictionaries, which keep their order and forget in no time.
     left = dict.fromkeys(factors)

@@ -115,7 +115,7 @@ LARGEST_RETURN = 1e307
 class FactoredMDP(Compared):
     """A Markov decision process whose state is a vector of small variables.
 
-    Each step draws the conditionals in order; a conditional may look at current values
+    Each step draws the conditionals in order; a conditional may depend on current values
     (`parents`), at values drawn before it in the same step and at latents (`drawn`), so next
     values may be correlated given (state, action). Rewards are sums of local terms.
     `initial` gives a value, a label or a distribution for each variable (0 for those it does not
@@ -320,6 +320,7 @@ class FactoredMDP(Compared):
             ),
             bound,
             tuple(by_scope[scope] for scope in bound.scopes),
+            self.conditions,
             self._contexts(bound.scopes),
             groups,
             tuple(
@@ -327,7 +328,6 @@ class FactoredMDP(Compared):
                 for group in groups
             ),
             self._contexts(groups),
-            self.conditions,
         )
 
     def _contexts(self, scopes: Sequence[Scope]) -> tuple[Any, ...]:

@@ -80,16 +80,13 @@ class Structure(Compared):
     rewards: tuple[RewardTerm, ...]
     basis: Basis
     parents: tuple[Cases[Scope], ...]  # one per basis function
+    conditions: Conditions
     contexts: tuple[NDArray[np.int64] | None, ...] = ()
     independent: tuple[Scope, ...] = ()
     group_parents: tuple[Cases[Scope], ...] = ()  # one per group
     group_contexts: tuple[NDArray[np.int64] | None, ...] = ()  # likewise, or empty
-    conditions: Conditions = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.conditions is None:
-            found = Conditions(self.actions, (*self.variables, *self.actions.variables))
-            object.__setattr__(self, "conditions", found)
         stated = [position for group in self.independent for position in group]
         if self.independent and sorted(stated) != list(range(len(self.variables))):
             raise ModelError(
@@ -168,9 +165,9 @@ class Structure(Compared):
             ),
             bound,
             tuple(parents_of(scope) for scope in bound.scopes),
+            resolve_conditions(allowed, terminal, variables, space),
             independent=groups,
             group_parents=tuple(map(parents_of, groups)),
-            conditions=resolve_conditions(allowed, terminal, variables, space),
         )
 
     def with_parents(self, by_variable: Sequence[Cases[Scope]]) -> Structure:

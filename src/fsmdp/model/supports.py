@@ -12,7 +12,7 @@ import numpy as np
 
 from fsmdp.model.cases import Cases
 from fsmdp.model.conditionals import Ancestry, Dynamics
-from fsmdp.model.mdp import FactoredMDP, check_model
+from fsmdp.model.mdp import FactoredMDP
 from fsmdp.model.projecting import Booleans, Factor, project
 from fsmdp.model.tables import Rebuilt, read_only
 from fsmdp.model.variables import Scope, Variable
@@ -122,24 +122,16 @@ class Exclusive(Rebuilt):
         object.__setattr__(self, "pairs", read_only(self.pairs))
 
 
-def exclusive_groups(model: FactoredMDP) -> Exclusive:
-    """The groups of variables of which provably at most one is nonzero at a time.
+def exclusive_pairs(model: FactoredMDP) -> Booleans:
+    """All pairs that are proved never to be nonzero together; (i, i) where i is always 0.
 
     Induction over one step. All pairs that cannot be nonzero together at the start are assumed;
     a pair falls if, from some state in which all pairs still assumed hold, some action can put
-    both nonzero; what remains when no more fall holds forever. Then the pairs that hold are covered
-    by disjoint cliques, those that save the most states first.
-    Only zero probabilities count as impossible, and what is too large to look at as possible.
+    both nonzero; what remains when no more fall holds forever.
+    Only zero probabilities count as impossible, and what is too large to enumerate as possible.
     Cost: for each pair the action groups that tell it apart, times the cubes of assignments from
     which each of the two can be nonzero; again for pairs whose parents lose one.
     """
-    model = check_model(model, "exclusive groups").listed()
-    pairs = exclusive_pairs(model)
-    return Exclusive(cover(pairs, model.variables), pairs)
-
-
-def exclusive_pairs(model: FactoredMDP) -> Booleans:
-    """All pairs that are proved never to be nonzero together; (i, i) where i is always 0."""
     return prove_pairs(model, ~_together_at_start(model))
 
 
@@ -236,17 +228,17 @@ class _Steps:
             partners[j] = partners.get(j, 0) | 1 << i
         every = _bits(partners)
         # For each variable: what has fallen together with one of its parents.
-        met = []
+        visited = []
         for reads in self._reads:
             bits = 0
             for position in _positions(reads & every):
                 bits |= partners[position]
-            met.append(bits)
+            visited.append(bits)
         return {
             (i, j)
             for i, mask in enumerate(masks)
             for j in _positions(mask >> i << i)
-            if (met[i] | met[j]) & (self._reads[i] | self._reads[j])
+            if (visited[i] | visited[j]) & (self._reads[i] | self._reads[j])
         }
 
     def _cases(self, scope: Scope) -> Cases[tuple[_Literals, ...]]:

@@ -428,7 +428,8 @@ def continue_each(
     Actions that are made of variables are positions in `joint`, which holds their values. Nothing
     is learnt at visited states then: they know actions by name.
 
-    All arms meet the same scenario; every second one mirrors the one before (u becomes 1 - u).
+    All arms are followed in the same scenario; every second scenario mirrors the one before
+    (u becomes 1 - u).
     Where two arms are in the same state at the same step, the same follows, and is not simulated
     again. States that several scenarios visit are kept: there, beside each path, another
     action is tried in the same scenario, and taken from then on if it is clearly better.
@@ -460,12 +461,12 @@ def continue_each(
                 returns[row, arm] = total
                 if joint.shape[1] > 0:
                     break
-                met = 0
+                revisited = 0
                 chosen = -1
                 for step in range(1, end):
                     if scenario.slot[step] >= 0 and visited.visits[scenario.slot[step]] > 1:
-                        met += 1
-                        if rng.random() * met < 1.0:
+                        revisited += 1
+                        if rng.random() * revisited < 1.0:
                             chosen = step
                 if chosen < 0:
                     break
@@ -520,15 +521,13 @@ def _follow(
                 scenario.owner[entry] = number
                 scenario.key[entry] = key
             slot = find_key(visited.key, visited.visits, 1, key)
-            if n_inputs > n_variables:
-                action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
-                slot = -1
-            elif visited.visits[slot] > 0:
+            listed = n_inputs == n_variables
+            if listed and visited.visits[slot] > 0:
                 visited.visits[slot] += 1
                 action = visited.action[slot]
             else:
                 action = choose_apart(policy, room, values, first_step + step, n_actions, rng)
-                if may_insert and 2 * visited.counts[0] < len(visited.key):
+                if listed and may_insert and 2 * visited.counts[0] < len(visited.key):
                     # One a path: what is not visited again would only fill the table.
                     may_insert = False
                     visited.counts[0] += 1

@@ -369,7 +369,7 @@ def first_allowed(conditions: Conditions) -> CompiledPolicy:
 
 
 def no_strides(n_variables: int) -> Integers:
-    """Strides of a policy that looks at no table, or at one without states."""
+    """Strides of a policy that reads no table, or at one without states."""
     return np.zeros(n_variables, dtype=np.int64)
 
 
@@ -469,7 +469,7 @@ def choose(
 
     A joint action is written to its slots; the one action that rules tell apart is then 0.
     """
-    # Named once: whenever a part is looked at, code is made that counts all of its arrays.
+    # Named once: whenever a part is read, code is made that counts all of its arrays.
     joint = policy.joint
     slots, rows = joint.slots, joint.rows
     n_joint, n_rows = len(slots), len(rows)

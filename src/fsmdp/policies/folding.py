@@ -180,7 +180,7 @@ def pack(
     negative; so nested scopes with the same columns, which cost no number more, go together at
     any price, an infinite one included.
     Cost: the number of pieces, times the packs that share a variable, of which the nearest
-    MOST_CANDIDATES are looked at.
+    MOST_CANDIDATES are examined.
     """
     cells = [math.prod(sizes[variable] for variable in piece.scope) for piece in pieces]
     packs: list[Pack] = []

@@ -23,7 +23,7 @@ class Packing(NamedTuple):
     guard: Integers  # (n_guards,) variables
     first_row: Integers  # (n_guards,)
     kept: Integers  # (sizes of all guards, n_words)
-    trap: Integers  # (n_traps, 3, n_words) bits that are looked at, what they are, what is kept
+    trap: Integers  # (n_traps, 3, n_words) bits that are compared, what they are, what is kept
 
 
 def pack_all(sizes: Sequence[int]) -> Packing:

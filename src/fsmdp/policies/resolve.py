@@ -120,7 +120,7 @@ def resolve(model: Described, policy: Policy) -> Followed:
 
     An action by itself is the policy that always takes it. What knows joint actions by position,
     such as a table or a policy of the listed model, means their positions in `model.listed()`.
-    Compiled code reads arrays without looking at their ends, so all that it is given is checked.
+    Compiled code reads arrays without checking their ends, so all that it is given is checked.
     """
     actions, n_variables, conditions = model.actions, len(model.variables), conditions_of(model)
     if isinstance(policy, str) and policy not in actions:

@@ -22,7 +22,7 @@ from fsmdp.reductions.reduction import Reduced, Reduction, unchanged
 LARGEST_TABLE = 2**22
 
 FEW_JOINT = 1024
-"""Joint actions that are listed for engines that look at each."""
+"""Joint actions that are listed for engines that enumerate them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

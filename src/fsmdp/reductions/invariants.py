@@ -213,14 +213,14 @@ class _Proof:
 
     def run(self) -> None:
         waiting: dict[Scope | int, None] = dict.fromkeys((*self.tables, *range(len(self.sums))))
-        looked_at = self._looked_at()
+        dependents = self._dependents()
         while waiting:
             if self.check is not None:
                 self.check()
             one = next(iter(waiting))
             del waiting[one]
             if self._grown(one):
-                waiting |= dict.fromkeys(looked_at.get(one, ()))
+                waiting |= dict.fromkeys(dependents.get(one, ()))
 
     def found(self) -> tuple[Invariant, ...]:
         """Those that say something, without what narrower ones say already."""
@@ -240,7 +240,7 @@ class _Proof:
                 sums.append(one)
         return (*local, *sums)
 
-    def _looked_at(self) -> dict[Scope | int, list[Scope | int]]:
+    def _dependents(self) -> dict[Scope | int, list[Scope | int]]:
         """For each table or sum, those whose proof depends on it."""
         found: dict[Scope | int, list[Scope | int]] = {n: [n] for n in range(len(self.sums))}
         names: list[tuple[Scope | int, Scope]] = [(scope, scope) for scope in self.tables]

@@ -176,7 +176,7 @@ def new_positions(old: Iterable[int], layout: Layout) -> Scope:
 
 
 def axes_of(together: Together, layout: Layout) -> Axes:
-    """What a block's table looks at in one action group, and what it draws."""
+    """What a block's table depends on in one action group, and what it draws."""
     # A constant child belongs to a variable that the block draws, so its place counts here.
     children = {layout.place[child][0] for own, _ in together for child in own}
     drawn = new_positions((d for _, kernel in together for d in kernel.drawn), layout)
@@ -529,7 +529,7 @@ def _kept_start(start: Floats, kept: Integers) -> Start:
 def _reached(
     layout: Layout, starts: Sequence[Floats], pieces: Sequence[Cases[_Piece]]
 ) -> list[Integers]:
-    """Values of each new variable that may be met; of those that are no group, all.
+    """Values of each new variable that are possible; of those that are no group, all.
 
     The smallest sets that hold what the start and, from values in the sets, any action may draw.
     """
@@ -559,7 +559,7 @@ def _reached(
 def _relation(
     piece: _Piece, child: int, grouped: Sequence[bool]
 ) -> tuple[tuple[int, ...], int, Booleans]:
-    """Which values of a child can follow which values of the groups that a table looks at."""
+    """Which values of a child can follow which values of the groups that a table depends on."""
     rows = (*piece.axes.parents, *piece.axes.drawn)
     kept = [axis for axis, new in enumerate(rows) if grouped[new]]
     column = len(rows) + piece.axes.children.index(child)
@@ -665,7 +665,7 @@ def join(
     proved in any case: a ModelError says which two variables may be nonzero together. Tables are
     sized before they are made: of a group whose tables would have more than `most_entries`
     numbers, a part is joined whose tables stay below 2^10, and the rest is left as it is.
-    Cost: the proof (see `exclusive_groups`), and the joined tables once for each member.
+    Cost: the proof (see `exclusive_pairs`), and the joined tables once for each member.
     """
     model = check_model(model, "join").listed()
     limit = as_whole(most_entries, "most_entries", 1)
@@ -811,7 +811,7 @@ def _fitting(
 
 
 def _order(model: FactoredMDP, group: Scope, never: frozenset[int]) -> list[int]:
-    """A group's members, those first that cost nothing or look at few others.
+    """A group's members, those first that cost nothing or depend on few others.
 
     These are the ones that keep the table of a part small.
     """

@@ -102,12 +102,12 @@ def _case(
     names: Sequence[str],
 ) -> Case:
     table = kernel.table.sum(axis=summed) if summed else kernel.table
-    looks_at = (*kernel.parents, *kernel.drawn)
+    inputs = (*kernel.parents, *kernel.drawn)
     n_variables = len(frequencies)
-    table = _averaged(table, looks_at, inside, frequencies)
+    table = _averaged(table, inputs, inside, frequencies)
     parents = [names[position] for position in kernel.parents if position in inside]
     drawn = [names[position] for position in kernel.drawn if position in inside]
-    assert all(position < n_variables for position in looks_at if position not in inside)
+    assert all(position < n_variables for position in inputs if position not in inside)
     return Case(who, parents, table, drawn)
 
 

@@ -35,7 +35,7 @@ def lower_limit(samples: Floats, low: float, high: float, level: float) -> float
 
     If the mean is m or below, K is a supermartingale, so that by Ville's inequality it ever
     reaches 1 / (1 - level) with probability 1 - level at most. K falls with m: the limit is the
-    largest m at which it got there. Bets look at earlier samples only.
+    largest m at which it got there. Bets depend on earlier samples only.
     Source: Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting (2024),
     with their predictable plug-in bets.
     """

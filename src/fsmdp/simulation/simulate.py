@@ -80,7 +80,7 @@ FOLLOWED = -1
 """What `simulate` returns if every action was allowed."""
 
 OTHERWISE = -1
-"""Policies of which more than the kind must be looked at."""
+"""Policies of which more than the kind must be read."""
 
 
 class Record(NamedTuple):

@@ -91,7 +91,7 @@ def backup_size(model: FactoredMDP, scope: Scope) -> int:
 
 
 def neighbours(model: FactoredMDP) -> list[set[int]]:
-    """For each variable, those that are looked at together with it: by a mechanism or a reward."""
+    """For each variable, those that occur together with it: in a mechanism or a reward."""
     found: list[set[int]] = [set() for _ in model.variables]
 
     def join(scope: Sequence[int]) -> None:
@@ -116,7 +116,7 @@ def extensions(
 ) -> list[Scope]:
     """Scopes that extend one of these by a neighbour of one of its variables, and are affordable.
 
-    Of more candidates than can be looked at, those are kept that have the fewest variables, that
+    Of more candidates than can be examined, those are kept that have the fewest variables, that
     most of them are neighbours of, and that are cheapest.
     """
     near, present = neighbours(model), set(scopes)
@@ -328,7 +328,7 @@ Words = NDArray[np.uint64]  # (n_words, n_states)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """For each step the states met there and their counts; one step stands for all if infinite."""
+    """The states visited at each step and their counts; one step stands for all if infinite."""
 
     states: tuple[Integers, ...]  # (n, n_variables) each
     counts: tuple[Floats, ...]
@@ -348,16 +348,16 @@ def empty_pool(n_steps: int, n_variables: int) -> Pool:
 
 
 def with_states(
-    pool: Pool, met: Integers, most: int, check: Callable[[], None] = NO_LIMIT.check
+    pool: Pool, visited: Integers, most: int, check: Callable[[], None] = NO_LIMIT.check
 ) -> Pool:
-    """The pool with the states of further episodes, met: (episodes, steps, n_variables).
+    """The pool with the states of further episodes, visited: (episodes, steps, n_variables).
 
-    At most `most` states are kept for a step, the ones met most often. `check` is called before
+    At most `most` states are kept for a step, the ones visited most often. `check` is called before
     each step, and again and again while there are many states. Cost: sorting a step's states.
     """
-    by_step = [met[:, step] for step in range(len(pool.states))]
+    by_step = [visited[:, step] for step in range(len(pool.states))]
     if len(pool.states) == 1:
-        by_step = [met.reshape(-1, met.shape[2])]
+        by_step = [visited.reshape(-1, visited.shape[2])]
     merged = [
         _merged(states, counts, new, most, check)
         for states, counts, new in zip(pool.states, pool.counts, by_step, strict=True)
@@ -366,16 +366,16 @@ def with_states(
 
 
 def _merged(
-    states: Integers, counts: Floats, met: Integers, most: int, check: Callable[[], None]
+    states: Integers, counts: Floats, visited: Integers, most: int, check: Callable[[], None]
 ) -> tuple[Integers, Floats]:
     """Each state once, in lexicographic order: sorted part by part, and what is left of these."""
     check()
-    sizes = np.maximum(states.max(axis=0, initial=0), met.max(axis=0, initial=0)) + 1
+    sizes = np.maximum(states.max(axis=0, initial=0), visited.max(axis=0, initial=0)) + 1
     n_known, at_a_time = len(states), max(1, tuned.SORTED_NUMBERS // len(sizes))
     parts = [_distinct(_packed(states, sizes), counts, np.arange(n_known))]
-    for first in range(0, len(met), at_a_time):
+    for first in range(0, len(visited), at_a_time):
         check()
-        words = _packed(met[first : first + at_a_time], sizes)
+        words = _packed(visited[first : first + at_a_time], sizes)
         rows = n_known + first + np.arange(words.shape[1])
         parts.append(_distinct(words, np.ones(len(rows)), rows))
     check()
@@ -387,7 +387,7 @@ def _merged(
     found = np.empty((len(rows), len(sizes)), dtype=np.int64)
     is_known = rows < n_known
     found[is_known] = states[rows[is_known]]
-    found[~is_known] = met[rows[~is_known] - n_known]
+    found[~is_known] = visited[rows[~is_known] - n_known]
     return found, total
 
 
@@ -575,7 +575,7 @@ class Fitting:
     def grow(self, batch: int, check: Check) -> int:
         """Add the scopes that explain most of what the fit leaves over; how many functions.
 
-        Scopes extend those in use by a variable that something looks at together with all of
+        Scopes extend those in use by a variable that occurs in a table together with all of
         theirs. Cost: a look-up for each candidate and state of a few steps.
         """
         assert self.weights is not None

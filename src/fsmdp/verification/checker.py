@@ -23,7 +23,7 @@ here, or, where that is too wide, it is what the plan says of its own eliminatio
 **The numbers.** Every number in the files is a binary float, taken as the rational that it is. A
 row of probabilities means its entries divided by their sum. Expectations are fractions. Then every
 table is made of integers in units of 2^-1200, rounded up: that may hide a proof but never make one.
-Where the left side is largest, it is looked at again in fractions.
+Where the left side is largest, it is evaluated again in fractions.
 
 **Where it holds.** Conditions on actions and terminal states, limits on joint actions, and
 invariants, which a plan may name, are tables that have 0 where they hold and a huge negative number
@@ -35,7 +35,7 @@ state in which all of them hold. No policy leaves these states; there the inequa
 values or a search say so. Then it names the states whose values prove it: all of them, whose values
 are computed here where they are few, or some; `values.py` beside this file does so for more.
 
-Nothing in a plan is trusted: what it says of its solver is not looked at.
+Nothing in a plan is trusted: what it says of its solver is not read.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ KEYS |= {"scopes", "functions", "bound_weights", "upper_bound", "at_start", "pro
 KEYS |= {"elimination", "invariants", "restrictions"}
 KEYS |= {"method", "status", "objective", "dual_bound", "certified_objective", "witness", "view"}
 KEYS |= {"policy", "incumbent", "candidates", "log", "induced_width", "rows", "columns"}
-KEYS |= {"iterations", "seconds", "choices"}  # this line and the two above are not looked at
+KEYS |= {"iterations", "seconds", "choices"}  # this line and the two above are not read
 
 Axes = tuple[int, ...]
 Sizes = Mapping[int, int]
@@ -121,8 +121,8 @@ class Kernel:
     """Probabilities of what is drawn: whole numbers, to be divided by the total of their row."""
 
     drawn: Axes
-    chances: Table  # of what the kernel looks at, then of what is drawn
-    totals: Table  # of what the kernel looks at
+    chances: Table  # of what the kernel depends on, then of what is drawn
+    totals: Table  # of what the kernel depends on
 
 
 @dataclass(frozen=True, slots=True)
@@ -709,7 +709,7 @@ def without_idle_axes(table: Table, sizes: Sizes) -> Table:
 
 
 def ancestry(axes: Iterable[int], draws: Draws) -> frozenset[Kernel]:
-    """The kernels that draw some axes, and what these look at, and so on."""
+    """The kernels that draw some axes, and what these depend on, and so on."""
     found: set[Kernel] = set()
     waiting = [draws[axis] for axis in axes]
     while waiting:
@@ -720,9 +720,9 @@ def ancestry(axes: Iterable[int], draws: Draws) -> frozenset[Kernel]:
 
 
 def average(function: Table, draws: Draws, sizes: Sizes, divide: Callable[..., Any]) -> Table:
-    """E[h(s')] for a function h of the states that are drawn, given what the kernels look at.
+    """E[h(s')] for a function h of the states that are drawn, given what the kernels depend on.
 
-    What no other kernel looks at is averaged first, and of that what needs the smallest table.
+    What no other kernel depends on is averaged first, and of that what needs the smallest table.
     """
     table = Table(tuple(~axis for axis in function.axes), function.numbers)
     left = {*ancestry(table.axes, draws)}
@@ -881,7 +881,7 @@ def elimination_order(terms: Iterable[Term], sizes: Sizes) -> list[int]:
 
 
 def own_schedule(terms: Sequence[Sequence[Term]], sizes: Sizes) -> Schedule:
-    """A schedule for the exact maximum: one axis after another, each with all that looks at it.
+    """A schedule for the exact maximum: one axis after another, each with all that depends on it.
 
     Actions have the order of the first one, to share messages, unless that makes larger tables.
     """
@@ -984,8 +984,8 @@ def may_fail(
     """Whether draws may lead from where all that is known holds to where an invariant fails.
 
     They do not if tables that are 0 where each of this is so are nowhere 0 together. Of what is
-    known, tables of what the draws look at are used, and the invariant itself. The entries that are
-    added up are counted in `spent`, over all calls.
+    known, tables of what the draws depend on are used, and the invariant itself. The entries that
+    are added up are counted in `spent`, over all calls.
     """
     then = replace(one, axes=tuple(~axis for axis in one.axes))
     for kernels in {ancestry(then.axes, drawing) for drawing in draws}:
@@ -993,7 +993,7 @@ def may_fail(
         seen = {*one.axes, *range(model.n_variables, max(model.sizes) + 1)}
         for kernel in kernels:
             seen.update(kernel.totals.axes)
-        with suppress(TooWideError):  # too large to look at: it may
+        with suppress(TooWideError):  # too large to enumerate: it may
             tables = tables_of(then, sizes, holds=False)
             for kernel in kernels:
                 drawn = [0 if chance else NEVER for chance in kernel.chances.numbers]
@@ -1015,7 +1015,7 @@ def may_fail(
 def prove_invariants(model: Model, invariants: Sequence[Limit]) -> list[bool]:
     """Which invariants hold at the start and are preserved by every step from where all do.
 
-    Those that are not are taken out, and the others looked at again without them.
+    Those that are not are taken out, and the others are checked again without them.
     """
     spent = [0]
     held = [not may_fail(model, one, (), [model.start], spent) for one in invariants]

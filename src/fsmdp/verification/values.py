@@ -58,7 +58,7 @@ MOST_STARTS = 2**16  # states at which an episode may begin
 MOST_ENTRIES = 5 * 10**7  # successors of all listed states and actions, 12 bytes each
 MOST_ROWS = 2**27  # numbers of partial successors at once
 MOST_OTHERS = 2**28  # numbers of states that are not listed
-MOST_TABLES = 2**27  # numbers of tables that are looked at to prove boxes
+MOST_TABLES = 2**27  # numbers of tables that are read to prove boxes
 MOST_PRODUCTS = 4 * 10**10  # of all sweeps, about five minutes
 LARGEST_ARRAY = 2**23  # entries of a table over all states and what is still to be averaged
 MOST_SWEEPS = 1000  # without a horizon
@@ -116,7 +116,7 @@ def start_bounds(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """A kernel under one action, as floats: what it looks at, then what is drawn."""
+    """A kernel under one action, as floats: what it depends on, then what is drawn."""
 
     inputs: Axes
     drawn: Axes
@@ -250,14 +250,14 @@ class AllStates:
         return (~axis for axis in self.states)
 
     def _choose(self, group: Sequence[int], axes: set[int], done: set[Law]) -> Law | None:
-        """A law that all actions of a group have, that none looks at, and that needs least room."""
+        """A law of all actions of a group on which nothing depends, and that needs least room."""
         left = [[law for law in self.actions[a].laws if law not in done] for a in group]
-        looked_at = {axis for laws in left for law in laws for axis in law.inputs}
+        read = {axis for laws in left for law in laws for axis in law.inputs}
         others = [{*laws} for laws in left[1:]]
         ready = [
             law
             for law in left[0]
-            if not looked_at & {*law.drawn} and all(law in laws for laws in others)
+            if not read & {*law.drawn} and all(law in laws for laws in others)
         ]
         if not ready:
             return None
@@ -287,7 +287,7 @@ class AllStates:
         """
         while (law := self._choose(group, {*axes}, done)) is not None:
             done = done | {law}
-            if {*axes} & {*law.drawn}:  # others are latents that nothing looked at
+            if {*axes} & {*law.drawn}:  # others are latents that nothing depends on
                 axes, array = averaged(law, axes, array)
         if len(group) > 1:
             for half in (group[: len(group) // 2], group[len(group) // 2 :]):

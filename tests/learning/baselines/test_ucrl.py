@@ -167,7 +167,7 @@ def test_noisy_rewards_are_learnt_term_by_term():
 def test_a_basis_that_misses_a_variable_is_refused():
     model = twins()
     left = model.structure(fsmdp.Basis([fsmdp.Table(["left"], [0, 1])]))
-    with pytest.raises(ModelError, match="no basis function of the structure looks at 'right'"):
+    with pytest.raises(ModelError, match="no basis function of the structure depends on 'right'"):
         fsmdp.UCRLProduct(left)
     with pytest.raises(ModelError, match="expected a Structure"):
         fsmdp.UCRLProduct(model)

@@ -33,7 +33,7 @@ def counts_of(statistics: Statistics) -> Counts:
 
 class PlannedValues(NamedTuple):
     """What a plan said: V_l(s) is a sum of `values`, the backup Q_l(s, a) a sum of `q`, and its
-    uncertainty a sum of `widths`, one number for each cell met (where the look-up finds it: several
+    uncertainty a sum of `widths`, one for each cell visited (where the look-up finds it: several
     of its numbers may share a cell). Index l belongs to step l + 1. Values that are no such sum
     have a table: the number of `start_values` at `start_strides` times s is added to V_1(s).
     """

@@ -192,8 +192,8 @@ def _on_groups(
     for (group, scope), (_, table) in pairs:
         if not set(table.scope) <= set(scope):
             raise ModelError(
-                f"known reward {show(name)} looks at variables {list(table.scope)} (by position), "
-                f"the structure only at {list(scope)}; declare the same parents in both."
+                f"known reward {show(name)} depends on variables {list(table.scope)}, by position; "
+                f"in the structure only on {list(scope)}; declare the same parents in both."
             )
         shape = [1] * len(scope)
         for axis, position in enumerate(table.scope):

@@ -349,9 +349,9 @@ class FactoredLearner(CountingLearner):
     def plan(self) -> Plan:
         """What was learnt, as a plan to act by: for the means seen so far, without optimism.
 
-        In cells never met all next values are alike, and rewards in the middle. The bound of this
-        plan is one of the estimated model and certifies nothing about the true one. The learner
-        itself goes on as if this had not been called. Cost: a cold plan.
+        In cells never visited all next values are equally likely, and rewards in the middle. The
+        bound of this plan is one of the estimated model and certifies nothing about the true one.
+        The learner itself continues as if this had not been called. Cost: a cold plan.
         """
         start = self.start_means()
         problem = Problem(self.network, self.estimate(), start, start, self.planner.uniform)
@@ -360,7 +360,7 @@ class FactoredLearner(CountingLearner):
         return replace(found, record=record)
 
     def estimate(self) -> Intervals:
-        """The means seen so far, laid out for planning; all values alike in cells never met."""
+        """The means seen so far, laid out for planning; all values alike in cells never visited."""
         cells, statistics = self.cells, self.statistics
         means = self.means_of(self.sets.shares(statistics.outcomes.astype(np.float64)))
         n = statistics.reward_visits
@@ -416,7 +416,7 @@ class FactoredLearner(CountingLearner):
         return due
 
     def lasting(self) -> float:
-        """Episodes that a plan is expected to last: until the cells met in each of them have grown.
+        """Episodes that a plan is expected to last: until the cells that they visit have grown.
 
         Others may call for a plan sooner.
         """

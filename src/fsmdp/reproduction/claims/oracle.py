@@ -188,9 +188,9 @@ CLAIM = Claim(
     statement="A planner that has exponentially many constraints needs one question answered: "
     "which constraint do these weights violate most? With an elimination order of small width the "
     "answer takes time polynomial in the number of variables, actions and values.",
-    what_was_run="A chain of variables, each looking at itself and a few before it, with random "
+    what_was_run="A chain of variables, each depending on itself and a few before it, with random "
     "transitions. One size grows at a time: variables, actions, values of a variable, induced "
-    "width. Each oracle call looks at all states and actions. Beside it, all states visited one "
+    "width. Each oracle call evaluates all states and actions. Beside it, all states visited one "
     "by one, as long as that is possible.",
     rule=f"Holds if every fitted exponent of the time (in variables, in actions, and in the "
     f"largest table, size^(width + 1)) is at most {MOST_EXPONENT:g} and the oracle agrees with "

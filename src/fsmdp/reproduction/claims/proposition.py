@@ -223,7 +223,7 @@ def judge(evidence: Evidence) -> Judgement:
         f"{losses[most, RANDOM]:.3f} with LSVI-UCB on random features; but LSVI-UCB with two "
         f"features that hardly ever span Q*, an indicator of each action, loses {two:.3f} at "
         f"most; our regret ends at {ours} with {of_bits} bits and our bound grows {growth:.2f} "
-        "times with each, since the only reward looks at all of them"
+        "times with each, since the only reward depends on all of them"
     )
     if not (holds and settled and loses):
         return Judgement(Verdict.FAILS, reason)

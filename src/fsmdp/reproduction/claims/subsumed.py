@@ -218,7 +218,7 @@ def reachable(flat: FlatMDP) -> np.ndarray:
 
 
 def measure_bellman(models: Mapping[str, Sequence[FactoredMDP]], seed: int) -> polars.DataFrame:
-    """The largest rank over the steps, with twice as many functions as states can be met."""
+    """The largest rank over the steps, with twice as many functions as states can be reached."""
     return polars.DataFrame(
         [_bellman_row(name, model, seed) for name, several in models.items() for model in several]
     )
@@ -279,7 +279,7 @@ DIGITS = 9
 
 
 def block_numbers(flat: FlatMDP) -> np.ndarray:
-    """The block of each state that can be met, of the fewest blocks that describe the model.
+    """The block of each state that can be reached, of the fewest blocks that describe the model.
 
     In a Block MDP each state is shown by one block, P(s' | s, a) = P(b' | b, a) q(s' | b'), and
     rewards depend on the block. So two states may share a block if and only if what follows them is

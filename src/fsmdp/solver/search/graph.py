@@ -1,4 +1,4 @@
-"""The graph of a search: states that were met, what follows the expanded ones, two bounds each.
+"""The graph of a search: states that were visited, what follows the expanded ones, two bounds each.
 
 A state's successors are the same at every step, so it is expanded once; its bounds are rows, one
 number for each step.
@@ -41,7 +41,7 @@ class Workspace(NamedTuple):
     """Room for the successors of one state; what holds under most actions is looked up once."""
 
     values: Integers  # (n_slots,)
-    looks_at_drawn: Integers  # (n_tables,) whether a table looks at what is drawn in the step
+    depends_on_drawn: Integers  # (n_tables,) whether a table depends on what is drawn in the step
     default_row: Integers  # (n_mechanisms,) row under most actions, -1 if it depends on draws
     row: Integers  # (n_mechanisms,) under the action at hand
     base: Integers  # (n_words,) of all that is certain under most actions
@@ -66,7 +66,7 @@ def new_workspace(rules: Rules, packing: Packing) -> Workspace:
 
     return Workspace(
         values=zeros(rules.n_slots),
-        looks_at_drawn=np.array(looks, dtype=np.int64),
+        depends_on_drawn=np.array(looks, dtype=np.int64),
         default_row=zeros(mechanisms),
         row=zeros(mechanisms),
         base=zeros(words),
@@ -84,7 +84,7 @@ def new_workspace(rules: Rules, packing: Packing) -> Workspace:
 def _write(
     rules: Rules, packing: Packing, mechanism: int, outcome: int, values: Integers, key: Integers
 ) -> None:
-    """Add an outcome's values to a key, and write them where later draws look at them."""
+    """Add an outcome's values to a key, and write them where later draws read them."""
     n_variables = rules.n_variables
     first, last = rules.child_start[mechanism], rules.child_start[mechanism + 1] - 1
     for child in range(last, first - 1, -1):
@@ -106,7 +106,7 @@ def prepare(rules: Rules, packing: Packing, key: Integers, work: Workspace) -> N
     for mechanism in range(len(kernels.defaults)):
         table = kernels.defaults[mechanism]
         work.default_row[mechanism] = -1
-        if work.looks_at_drawn[table]:
+        if work.depends_on_drawn[table]:
             continue
         row = locate(kernels, table, work.values)
         work.default_row[mechanism] = row
@@ -143,7 +143,7 @@ def list_successors(rules: Rules, packing: Packing, action: int, work: Workspace
                 outcome //= rules.child_size[child]
                 if variable < rules.n_variables:
                     key[packing.word[variable]] -= value << packing.shift[variable]
-        row = -1 if work.looks_at_drawn[table] else locate(kernels, table, values)
+        row = -1 if work.depends_on_drawn[table] else locate(kernels, table, values)
         work.row[mechanism] = row
         if row >= 0 and rules.row_start[row + 1] - rules.row_start[row] == 1:
             _write(rules, packing, mechanism, rules.row_outcome[rules.row_start[row]], values, key)
@@ -226,7 +226,7 @@ def _follow(
 
 @dataclass(frozen=True, slots=True)
 class Branching:
-    """How many successors an action has, in states met by chance."""
+    """How many successors an action has, in states visited at random."""
 
     mean: float
     largest: int
@@ -265,7 +265,7 @@ def _walk(
     always: int,
     steps: int,
 ) -> tuple[float, int, int, int]:
-    """Sum, number and maximum of successors along one walk, and the states that it met.
+    """Sum, number and maximum of successors along one walk, and the states that it visited.
 
     Of actions that are allowed; a walk ends with its episode.
     """
@@ -458,7 +458,7 @@ class Store:
 
 @compiled()
 def number_of(ground: Ground, graph: Graph, key: Integers, values: Integers) -> int:
-    """Number of a state, a new one if it was not met before; -1 if there is no room for it.
+    """Number of a state, a new one if it was not visited before; -1 if there is no room for it.
 
     A new state has the heuristics as its bounds, a terminal one 0. Cost: a look-up in each table,
     for all steps.

@@ -104,8 +104,8 @@ def find_relevance(
 
     Samples count by their weights; traps are looked for at the last of them, and at 0. `check` is
     called now and then, and may raise to end it. Cost: for each variable that cannot return to some
-    value, its values times the tables that look at it (variables for which this is too much are no
-    guards); for each trap, all tables.
+    value, its values times the tables that depend on it (where this is too much, the variable is no
+    guard); for each trap, all tables.
     """
     found: list[_Guard] = []
     for variable in range(len(model.sizes)):
@@ -402,7 +402,7 @@ def search(
     """Search from the start between a certified upper bound and a lower bound.
 
     V_l(s) = sum_j w_lj h_j(s) with the `weights` of a plan's bound is never below V*, so it, and
-    what the largest rewards would add up to, bounds what follows a state that was not looked at
+    what the largest rewards would add up to, bounds what follows a state that was not expanded
     yet from above; what the safest action earns for certain bounds it from below. Trials walk from
     the start, expand what they meet and back both bounds up; the bounds at the start approach one
     another, are true at every moment, and meet after finitely many trials if the horizon is
@@ -414,13 +414,13 @@ def search(
 
     Source: McMahan, Likhachev, Gordon, Bounded Real-Time Dynamic Programming, ICML 2005.
     Cost: about as much memory as its limit if it is not solved before; a row of bounds for each
-    state that was met, and its successors for each that was expanded.
+    state that was visited, and its successors for each that was expanded.
     """
     check_model(model, "search")
     seed = as_whole(seed, "seed", 0)
     trials = None if trials is None else as_whole(trials, "trials", 0)
     memory_limit = as_whole(memory_limit, "memory_limit", 2**20)
-    tolerance = as_number(tolerance, "tolerance", "it says when bounds have met")
+    tolerance = as_number(tolerance, "tolerance", "it says when bounds agree")
     run = _Run(model, basis, weights, lower, fallback, seed, memory_limit)
     status = run.go(clock, tolerance, trials, callback)
     return run.result(status, tolerance, lower is not None)
@@ -516,7 +516,7 @@ class _Run:
         return upper + self.rounding, lower - self.rounding
 
     def closed(self, tolerance: float) -> bool:
-        """Whether the bounds at the start have met."""
+        """Whether the bounds at the start agree."""
         upper, lower = self.bounds()
         return upper - lower <= self._absolute(tolerance)
 

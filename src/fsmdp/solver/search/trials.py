@@ -1,4 +1,4 @@
-"""Trials: walks from the start that follow what looks best, and back up what they met."""
+"""Trials: walks from the start that follow what looks best, and back up what they visited."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fsmdp.solver.search.graph import (
 )
 
 CLOSED = 6
-"""Beside the ways in which an expansion ends: the bounds at the start have met."""
+"""Beside the ways in which an expansion ends: the bounds at the start agree."""
 
 OPTIMISTIC_TRIAL, CAUTIOUS, STRAYING, GUIDED = range(4)
 """What a trial follows: the upper bounds, the lower ones, those but at one step, or the guide."""
@@ -121,7 +121,7 @@ def run_trials(
     trials: int,
     effort: int,
 ) -> int:
-    """Trials until so many were made, so much was done, the bounds have met or room runs out.
+    """Trials until so many were made, so much was done, the bounds agree or room runs out.
 
     Trials take turns. One follows the action of the largest upper bound: it lowers that bound, or
     finds that it is true. One follows that of the largest lower bound and completes the policy so

@@ -304,7 +304,7 @@ def one_for_each_variable(structure: Structure, name: str) -> list[Function]:
         ]
         if not looking:
             raise ModelError(
-                f"{name}: no basis function of the structure looks at {show(variable.name)}, "
+                f"{name}: no basis function of the structure depends on {show(variable.name)}, "
                 "so its parents are unknown; use a basis that has every variable (Basis.singles)."
             )
         table = bound_table((position,), np.arange(float(variable.size)))

@@ -337,13 +337,13 @@ class RLSVI(RememberingLearner):
     X their features. No model is estimated: the maximum over actions is taken at the states that
     followed. Our backed-up values R + sum_j w_j g_j lie in this class, whatever the weights.
     sigma is `noise` and tau `prior` in units of the largest return, tau divided by the square root
-    of the number of cells met, so that it is the deviation of Q before anything was seen.
+    of the number of cells visited, so that it is the deviation of Q before anything was seen.
     The source regresses each step on its own transitions, with a prior of mean 0 for rewards from 0
     on; here the process does not change from step to step and all transitions serve all steps, the
     prior's mean is the least that can still be earned, and targets are kept within what can be. Its
     regret bound is for one indicator of each state, action and step: **every result is heuristic**.
-    Cost of a plan: d^3 for d cells, and horizon n (cells met + exceptions of all actions) for the n
-    transitions so far.
+    Cost of a plan: d^3 for d cells, and horizon n (cells visited + exceptions of all actions) for
+    the n transitions so far.
     Source: Osband, Van Roy and Wen (2016), Generalization and exploration via randomized value
     functions, Algorithm 1.
     """
@@ -366,7 +366,7 @@ class RLSVI(RememberingLearner):
         self.growth = growth_of(replan)
         if check_structure(self.name, structure).actions.variables:
             raise ModelError(
-                f"{self.name} looks at every action of every state that it remembers, and these "
+                f"{self.name} evaluates every action of every state that it remembers, and these "
                 "are made of variables; use PSRLFactored, or the structure and environment of "
                 "model.listed()."
             )

@@ -75,7 +75,7 @@ class RMaxFactored(FactoredLearner):
         cells, statistics = self.cells, self.statistics
         unknown = self.unknown()
         unknown_rewards = unknown[: cells.n_reward_cells]
-        # Of what is not learnt from its own cells, those never met have nothing but their range.
+        # Of what is not learnt from its own cells, those never visited have only their range.
         unknown_means = unknown[cells.n_reward_cells :] | (statistics.transition_visits == 0)
         averages, _ = empirical_moments(cells, statistics)
         low = np.where(unknown_means, cells.lowest, averages)
