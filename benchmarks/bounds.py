@@ -3,6 +3,7 @@
 Prints bounds over time with their gap to the best policy's value, and how long a ring of 1,000
 machines takes to grow. Run: python benchmarks/bounds.py [SECONDS]
 With --figure FILE: draws bound and incumbent over time on three problems instead.
+With --regions: compares the programs' growing basis with regions and prices instead.
 """
 
 import argparse
@@ -15,13 +16,25 @@ from rich.table import Table
 
 import fsmdp
 from fsmdp.bounds.clock import Clock, Stopped
-from fsmdp.bounds.problem import problem_of_model
+from fsmdp.bounds.normalise import normalise
+from fsmdp.bounds.problem import problem_of_model, trivial_problem
+from fsmdp.bounds.regions.minimise import Minimisation
 from fsmdp.io.rddl.loading import object_basis
-from fsmdp.solver.parameters import EXACT_ENTRIES
+from fsmdp.solver.parameters import EXACT_ENTRIES, REGION_ADDITIONS
 from fsmdp.solver.techniques import Tightening
 
 SECONDS = 20.0
 RING = 1000
+
+REGION_PROBLEMS = (
+    ("SysAdmin_MDP_ippc2011", 5),
+    ("SysAdmin_MDP_ippc2011", 10),
+    ("Tamarisk_MDP_ippc2014", 5),
+    ("Traffic_MDP_ippc2014", 5),
+    ("AcademicAdvising_MDP_ippc2014", 4),
+    ("Wildfire_MDP_ippc2014", 5),
+    ("GameOfLife_MDP_ippc2011", 10),
+)
 
 EXACT = {
     "Elevators 1, joined": -44.054,
@@ -110,6 +123,40 @@ def compare(seconds):
     Console(width=120).print(table)
 
 
+def regions(seconds):
+    """Bounds of a basis that grows by duals, and of regions with prices, in the same time."""
+    table = Table(title=f"bounds after {seconds:g} s, one thread each")
+    for column in ("problem", "trivial", "growing basis", "regions", "number", "first after"):
+        table.add_column(column, justify="right" if column != "problem" else "left")
+    for domain, instance in REGION_PROBLEMS:
+        units = normalise(fsmdp.rddl.load(domain, instance))
+        model = units.model
+        curve = tightened(model, fsmdp.Basis.singles(model), seconds, grows=True)
+        found, clock, began = [], Clock(seconds), time.perf_counter()
+        try:
+            for one in Minimisation(model, clock.check, REGION_ADDITIONS).run():
+                if one is not None:
+                    found.append((time.perf_counter() - began, one))
+        except Stopped:
+            pass
+        grown = bound_after(curve, seconds)
+        table.add_row(
+            f"{domain.partition('_')[0]} {instance}",
+            f"{units.upper(trivial_problem(model).trivial.upper_bound):.1f}",
+            "" if grown is None else f"{units.upper(grown):.1f}",
+            *(
+                (
+                    f"{units.upper(found[-1][1].upper_bound):.1f}",
+                    str(len(found[-1][1].regions.layouts)),
+                    f"{found[0][0]:.1f} s",
+                )
+                if found
+                else ("", "", "")
+            ),
+        )
+    Console(width=120).print(table)
+
+
 def large_ring():
     """Seconds until the basis of a ring of 1,000 machines has grown once."""
     model = fsmdp.domains.sysadmin(RING, horizon=10)
@@ -150,10 +197,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("seconds", nargs="?", type=float, default=SECONDS)
     parser.add_argument("--figure", metavar="FILE")
+    parser.add_argument("--regions", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.figure:
         figure(given.figure, given.seconds)
+        return
+    if given.regions:
+        regions(given.seconds)
         return
     compare(given.seconds)
     large_ring()

@@ -148,7 +148,7 @@ ACCEPTED = {
     "Case": {
         "actions": (*EMPTY, *NAME, "ANY"),
         "parents": (*NAMES, *EMPTY),
-        "table": (*NUMBER, "[[]]", "[]", "array of one", "range", "zeros"),
+        "table": (*NUMBER, "True", "[[]]", "[]", "array of one", "range", "zeros"),
         "drawn": (*NAMES, *EMPTY),
     },
     "Conditional": {"children": (*NAMES, *EMPTY), "cases": CASES},

@@ -88,7 +88,7 @@ class Reward(Compared):
 
     def _extreme(self, field: str) -> float:
         """The smallest or largest mean; not finite while functions have to be called for it."""
-        if field == "sigma" or not all(case.table.size for case in self.cases):
+        if field == "sigma" or not (self.cases and all(case.table.size for case in self.cases)):
             if field != "sigma" and any(isinstance(case, FunctionCase) for case in self.cases):
                 return -math.inf if field == "low" else math.inf
             raise ModelError(

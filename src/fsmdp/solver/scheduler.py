@@ -161,6 +161,8 @@ class Scheduler:
         yield
         if waits:
             self._compile_all()
+        if not state.timed and engine.stage is Stage.FIRST:
+            yield from self._turn(beside)  # before anything else, as with a time limit
 
     def _compile_all(self) -> None:
         for later in list(self._waiting):
