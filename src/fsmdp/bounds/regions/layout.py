@@ -124,7 +124,6 @@ class Layout:
     cases: Cases[int]  # the region's case, by action
     case_sizes: tuple[int, ...]  # how many actions each case has
     tables: RegionTables = field(repr=False)
-    work: int  # additions of one step, roughly
     rounding: float  # relative error of the units' probabilities, all together
     memory: int  # numbers that a sweep of one step and the tables need
 
@@ -187,7 +186,7 @@ def lay_out(parts: Parts, region: Region) -> Layout:
     last_row = np.zeros((n_cases, n_all), np.int32)
     rows: list[Integers] = []
     chances: list[Floats] = []
-    row_at = chance_at = work = 0
+    row_at = chance_at = 0
     largest = n_inner
     for case in range(n_cases):
         known: list[int] = []
@@ -210,7 +209,6 @@ def lay_out(parts: Parts, region: Region) -> Layout:
             chances.append(_chances(law, scope_of_unit, known, number, parts).ravel())
             row_at += count
             chance_at += count * int(outcomes[unit])
-            work += count * int(outcomes[unit] * rest[unit])
             largest = max(largest, count * int(rest[unit]))
             if case == 0:
                 size = (
@@ -249,7 +247,6 @@ def lay_out(parts: Parts, region: Region) -> Layout:
         parts.model.discount,
         -parts.model.largest_size_of_return,
     )
-    work += 4 * n_cases * n_all
     memory = int(kept[-1]) + (int(n_rows[0, -1]) if n_units else 1) + 4 * max(largest, n_all)
     # Cases as the hub and features know them: the groups' numbers.
     numbered = together.map_with_group().map(lambda item: item[0])
@@ -257,7 +254,7 @@ def lay_out(parts: Parts, region: Region) -> Layout:
     counts[0] = parts.n_cases - len(numbered.exceptions)
     case_sizes = tuple(counts[case] for case in range(n_cases))
     rounding = max((sum(law.rounding for law in row) for row in laws), default=0.0)
-    return Layout(region, axes, numbered, case_sizes, tables, work, rounding, memory)
+    return Layout(region, axes, numbered, case_sizes, tables, rounding, memory)
 
 
 def _order(units: Sequence[Scope], laws: Sequence[Marginal], parts: Parts) -> list[int]:

@@ -346,11 +346,6 @@ class PricedRegions:
                 found.theta[place] += row
         return found
 
-    @property
-    def work(self) -> float:
-        """Additions of one evaluation, roughly."""
-        return 2.0 * self.steps * sum(layout.work for layout in self.layouts)
-
     def project(self, theta: Floats) -> Floats:
         """The nearest prices that add up to 0."""
         means: Floats = (self._sum @ theta) / self.count[:, None]

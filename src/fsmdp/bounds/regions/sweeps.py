@@ -315,6 +315,19 @@ def _end(tables: RegionTables, mass: Floats, values: Floats, over: float) -> flo
     return ended
 
 
+@compiled(inner=True)
+def _mean_at_start(tables: RegionTables, best: Floats, choice: Integers, over: float) -> float:
+    """The mean over starts; where the episode is over already, nothing is chosen."""
+    found = 0.0
+    for place in range(len(tables.start)):
+        end = tables.ends[tables.start[place, 0] % tables.n_inner]
+        if end == OVER or (end == EITHER and over > best[place]):
+            best[place] = over
+            choice[place] = -1
+        found += tables.start_chance[place] * best[place]
+    return found
+
+
 @compiled()
 def sweep(
     tables: RegionTables,
@@ -342,13 +355,7 @@ def sweep(
         backup(
             tables, row, values[step + 1], after, values[step], policy[step], best, choice, scratch
         )
-    found = 0.0
-    for place in range(n_starts):
-        end = tables.ends[tables.start[place, 0] % tables.n_inner]
-        if end == OVER or (end == EITHER and over[0] > best[place]):
-            best[place] = over[0]
-            choice[place] = -1
-        found += tables.start_chance[place] * best[place]
+    found = _mean_at_start(tables, best, choice, over[0])
     if not forwards:
         return found
     masses[:] = 0.0
@@ -403,9 +410,7 @@ def sweep_stationary(
     before[:] = values
     here = np.empty(tables.n_inner)
     backup(tables, row, before, over, here, policy, best, choice, scratch)
-    found = 0.0
-    for place in range(n_starts):
-        found += tables.start_chance[place] * best[place]
+    found = _mean_at_start(tables, best, choice, over)
     there = np.zeros(tables.n_inner)
     first = np.zeros(len(row))
     _push(tables, choice, tables.start_chance, first, there, scratch)

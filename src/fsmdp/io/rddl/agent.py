@@ -70,7 +70,16 @@ def _translator(actions: ActionSpace) -> Callable[[Any], dict[str, Any]]:
     if not actions.variables:
         choices = [_their_action(action, nothing) for action in actions]
         return lambda chosen: dict(choices[chosen])
-    return lambda chosen: _their_action(actions.name(chosen), nothing)
+
+    def joint(chosen: Any) -> dict[str, Any]:
+        texts = (
+            (variable.labels or ("", variable.name))[value]
+            for variable, value in zip(actions.variables, chosen, strict=True)
+            if value and MARK not in variable.name
+        )
+        return {name: value for text in texts for name, value in _their_action(text, "").items()}
+
+    return joint
 
 
 def _acting(model: Described, policy: Policy) -> Act:
