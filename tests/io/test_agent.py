@@ -50,11 +50,17 @@ def test_steps_are_counted_from_every_reset():
 
 def test_joint_and_negated_actions_and_values_are_set():
     from fsmdp.io.rddl.agent import _their_action
+    from fsmdp.io.rddl.translation import ground_action, ground_of
 
-    both = _their_action("take(c1)+~open(d1,d2)+go=o1", "noop")
+    both = _their_action(ground_action("take(c1)+~open(d1,d2)+go=o1"))
     assert both == {"take___c1": True, "open___d1__d2": False, "go": "o1"}
-    assert _their_action("noop", "noop") == {}
-    assert _their_action("noop", "~noop") == {"noop": True}
+    assert ground_action("noop") == {}
+    assert ground_action("noop", "~noop") == {"noop": True}
+    choices = fsmdp.Variable("hire/build", ["none", "hire", "build(x)", "go=o1"])
+    actions = fsmdp.Actions([choices, fsmdp.Variable("take(c1)", 2)])
+    assert ground_of(actions, (1, 0)) == {"hire": True}
+    assert ground_of(actions, (2, 1)) == {"build(x)": True, "take(c1)": True}
+    assert ground_of(actions, (3, 0)) == {"go": "o1"}
 
 
 def test_an_environment_of_another_problem_is_refused():

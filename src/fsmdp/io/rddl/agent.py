@@ -12,7 +12,7 @@ from fsmdp.foundation.checks import show, show_names
 from fsmdp.io.rddl.action_groups import NONE
 from fsmdp.io.rddl.sources import INSTALL
 from fsmdp.io.rddl.splitting import MARK
-from fsmdp.io.rddl.translation import States, ground_action, is_joined, name_of_nothing
+from fsmdp.io.rddl.translation import Ground, States, ground_of, is_joined
 from fsmdp.model.actions import ActionSpace, Choice
 from fsmdp.model.mdp import FactoredMDP
 
@@ -66,20 +66,10 @@ def agent(policy: Policy | Any, model: Described | None = None) -> Any:
 
 def _translator(actions: ActionSpace) -> Callable[[Any], dict[str, Any]]:
     """From our actions to theirs."""
-    nothing = name_of_nothing(actions)
     if not actions.variables:
-        choices = [_their_action(action, nothing) for action in actions]
+        choices = [_their_action(ground_of(actions, at)) for at in range(len(actions))]
         return lambda chosen: dict(choices[chosen])
-
-    def joint(chosen: Any) -> dict[str, Any]:
-        texts = (
-            (variable.labels or ("", variable.name))[value]
-            for variable, value in zip(actions.variables, chosen, strict=True)
-            if value and MARK not in variable.name
-        )
-        return {name: value for text in texts for name, value in _their_action(text, "").items()}
-
-    return joint
+    return lambda chosen: _their_action(ground_of(actions, chosen))
 
 
 def _acting(model: Described, policy: Policy) -> Act:
@@ -106,9 +96,8 @@ def _their_name(name: str) -> str:
     return f"{fluent}___{arguments[:-1].replace(',', '__')}" if found else name
 
 
-def _their_action(name: str, nothing: str) -> dict[str, Any]:
+def _their_action(ground: Ground) -> dict[str, Any]:
     """The fluents that an action sets, by their names."""
-    ground = ground_action(name, nothing)
     return {_their_name(fluent): _their_value(value) for fluent, value in ground.items()}
 
 

@@ -27,6 +27,7 @@ from fsmdp.io.rddl.translation import (
     JointActions,
     States,
     ground_action,
+    ground_of,
     is_joined,
     name_of_nothing,
 )
@@ -89,7 +90,6 @@ class Walker:
         self._states = States(checked)
         self._actions = JointActions(checked)
         nothing = name_of_nothing(checked.actions)
-        self._nothing = nothing
         self._names: dict[frozenset[tuple[str, bool | str]], str] = {}
         if not checked.actions.variables:
             for one in checked.actions:
@@ -184,7 +184,7 @@ class Walker:
             choice = int(self.rng.choice(np.flatnonzero(mask))) if mask.any() else None
         if choice is None:
             return None
-        ground = ground_action(space.name(choice), self._nothing)
+        ground = ground_of(space, choice)
         self._compare(self._allows(ground), True, f"{show(ground)} in {show(state)}")
         return ground, choice
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +85,17 @@ def ground_action(name: str, nothing: str = NOOP) -> Ground:
 def name_of_nothing(actions: ActionSpace) -> str:
     """How the action is called that sets no fluent."""
     return NOOP if actions.variables or f"~{NOOP}" not in actions else f"~{NOOP}"
+
+
+def ground_of(actions: ActionSpace, choice: Any) -> Ground:
+    """The ground fluents that an action in numbers sets, by labels of values or by its name."""
+    if not actions.variables:
+        return ground_action(actions.name(choice), name_of_nothing(actions))
+    found: Ground = {}
+    for variable, value in zip(actions.variables, choice, strict=True):
+        if value and MARK not in variable.name:
+            found |= ground_action((variable.labels or ("", variable.name))[value], "")
+    return found
 
 
 class JointActions:
