@@ -141,3 +141,9 @@ def test_bounds_fall_from_one_to_the_next():
     optimal = fsmdp.solve_exactly(model).start_value
     trivial = 12 / 12 * 8
     assert optimal <= found[-1] < trivial
+
+
+def test_a_model_without_rewards_is_bounded_by_nothing():
+    model = fsmdp.domains.sysadmin(4, horizon=3).replace(rewards=[])
+    found = [one for one in Minimisation(model, nothing, 1e6, 5).run() if one is not None]
+    assert found[-1].upper_bound == pytest.approx(0.0, abs=1e-9)

@@ -198,8 +198,6 @@ BOUND_LEAST_GROWTH = 3
 REGION_ADDITIONS = 4e8
 """Of one evaluation of all regions, a third of a second: they grow no further, so that the
 subgradient steps stay many."""
-REGION_STEPS = 200
-"""Subgradient steps of a phase, in which their size falls to zero; short phases gain less."""
 UNTIMED_REGION_ADDITIONS = 3e6
 """Of one evaluation without a time limit, where nobody has said how long it may take."""
 UNTIMED_REGION_STEPS = 60

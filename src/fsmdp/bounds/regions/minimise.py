@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsmdp.bounds.clock import Stopped
 from fsmdp.bounds.regions.choose import cover
 from fsmdp.bounds.regions.layout import Parts
 from fsmdp.bounds.regions.prices import PricedRegions
@@ -126,11 +125,12 @@ class Minimisation:
     def _first_step(self) -> Iterator[RegionBound]:
         """Find the size of a step that lowers the bound most in few iterations; keep its prices."""
         regions, iterations = self.regions, self._iterations // TRIED_SHARE
-        span = max(
+        spans = (
             max(float(table.values.max()) for table in means)
             - min(float(table.values.min()) for table in means)
             for means in regions.parts.model.reward_means
         )
+        span = max(spans, default=0.0)
         nothing = prices = regions.theta
         best, since = np.inf, 0
         for power in range(LARGEST_LADDER, LEAST_LADDER - 1, -1):
@@ -146,18 +146,11 @@ class Minimisation:
         regions.theta = prices
 
     def _phase(self, step: float) -> Iterator[RegionBound]:
-        start = self.regions.theta
-        try:
-            for number, value in enumerate(
-                descend(self.regions, step, self._iterations, self._check), start=1
-            ):
-                ends = number == self._iterations
-                if (ends or number % CERTIFIED_STEPS == 0) and value < self.least:
-                    yield from self._certified()
-        except Stopped:
-            if self.regions.theta is not start:
+        steps = descend(self.regions, step, self._iterations, self._check)
+        for number, value in enumerate(steps, start=1):
+            ends = number == self._iterations
+            if (ends or number % CERTIFIED_STEPS == 0) and value < self.least:
                 yield from self._certified()
-            raise
 
     def _certified(self) -> Iterator[RegionBound]:
         bound, prices, unit = self.regions.certified(self.regions.theta)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fsmdp.bounds.clock import Clock
 from fsmdp.bounds.regions.layout import Parts
@@ -30,7 +31,7 @@ class Regions(Engine):
     def run(self, state: SolverState, clock: Clock) -> Findings:
         """Bounds, each tighter than the one before."""
         reduced = narrowest([one for one in state.models if one.relation == "equal"])
-        size = tuned.REGION_ADDITIONS, tuned.REGION_STEPS
+        size: tuple[Any, ...] = (tuned.REGION_ADDITIONS,)
         if not state.timed:
             size = tuned.UNTIMED_REGION_ADDITIONS, tuned.UNTIMED_REGION_STEPS
         try:
